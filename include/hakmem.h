@@ -1,0 +1,183 @@
+/*
+ * hakmem: a memory allocator for 64-bit Linux
+ * SPDX-License-Identifier: MIT
+ *
+ * Linked as libhakmem, these functions stand beside the C library's malloc
+ * and replace nothing. In a process that runs on libhakmem-preload they share
+ * one set of memory with malloc, and blocks may be freed by either.
+ *
+ * For every function below, unless it says otherwise:
+ * - all sizes and alignments are in bytes;
+ * - a block is aligned to 16 bytes, or to 8 if 8 or fewer were asked for;
+ * - a size of 0 gives a block of its own, which has to be freed;
+ * - a failed allocation returns NULL and sets errno to ENOMEM, and so does
+ *   any request beyond PTRDIFF_MAX; success leaves errno as it was;
+ * - any thread may call at any time, also while others fork, and in the child
+ *   of a fork; a block may be freed by another thread than the one that got
+ *   it; no function may be called from a signal handler.
+ */
+#ifndef HAKMEM_H
+#define HAKMEM_H
+
+#include <stddef.h>
+
+#define HAKMEM_VERSION_MAJOR 1
+#define HAKMEM_VERSION_MINOR 0
+#define HAKMEM_VERSION_PATCH 0
+#define HAKMEM_VERSION_STRING "1.0.0"
+
+#if defined __GNUC__ || defined __clang__
+#define HAKMEM_ATTRIBUTE(list) __attribute__(list)
+#else
+#define HAKMEM_ATTRIBUTE(list)
+#endif
+
+#define HAKMEM_API HAKMEM_ATTRIBUTE((__visibility__("default")))
+/* The result aliases nothing that the program can reach otherwise. */
+#define HAKMEM_ATTR_MALLOC HAKMEM_ATTRIBUTE((__malloc__))
+/* Argument n, or the product of two arguments, is the size of the block. */
+#define HAKMEM_ATTR_SIZE(n) HAKMEM_ATTRIBUTE((__alloc_size__(n)))
+#define HAKMEM_ATTR_SIZE2(n, m) HAKMEM_ATTRIBUTE((__alloc_size__(n, m)))
+/* Argument n is the alignment of the block. */
+#define HAKMEM_ATTR_ALIGN(n) HAKMEM_ATTRIBUTE((__alloc_align__(n)))
+#define HAKMEM_ATTR_USE HAKMEM_ATTRIBUTE((__warn_unused_result__))
+
+#ifndef __cplusplus
+#define HAKMEM_NOEXCEPT
+#elif __cplusplus >= 201103L
+#define HAKMEM_NOEXCEPT noexcept
+#else
+#define HAKMEM_NOEXCEPT throw()
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- ISO C ------------------------------------------------------------- */
+
+/* A block of at least size bytes, not initialised. */
+HAKMEM_API void *hakmem_malloc(size_t size) HAKMEM_NOEXCEPT
+	HAKMEM_ATTR_MALLOC HAKMEM_ATTR_SIZE(1) HAKMEM_ATTR_USE;
+
+/* A block for count objects of size bytes each, all zero. A product that
+ * overflows fails with ENOMEM. */
+HAKMEM_API void *hakmem_calloc(size_t count, size_t size) HAKMEM_NOEXCEPT
+	HAKMEM_ATTR_MALLOC HAKMEM_ATTR_SIZE2(1, 2) HAKMEM_ATTR_USE;
+
+/*
+ * Resize a block; it may move, and keeps its contents up to the smaller size.
+ * With block NULL this is malloc. With size 0 the block is freed and NULL is
+ * returned, as glibc does (C23 leaves it undefined). On failure the block
+ * stays as it was. A block of a heap stays in its heap.
+ */
+HAKMEM_API void *hakmem_realloc(void *block, size_t size) HAKMEM_NOEXCEPT
+	HAKMEM_ATTR_SIZE(2) HAKMEM_ATTR_USE;
+
+/* Free a block from any function of this header. NULL is ignored and errno
+ * is kept. A pointer that is no live block ends the process, unless
+ * HAKMEM_INVALID_FREE says otherwise; see hakmem(7). */
+HAKMEM_API void hakmem_free(void *block) HAKMEM_NOEXCEPT;
+
+/* A block aligned to alignment, a power of two (C17; size need not be a
+ * multiple of it). Any other alignment fails with EINVAL. */
+HAKMEM_API void *hakmem_aligned_alloc(size_t alignment, size_t size)
+	HAKMEM_NOEXCEPT HAKMEM_ATTR_MALLOC HAKMEM_ATTR_ALIGN(1)
+	HAKMEM_ATTR_SIZE(2) HAKMEM_ATTR_USE;
+
+/* Free a block of malloc, calloc or realloc whose size the caller knows; size
+ * is what was asked for (C23). */
+HAKMEM_API void hakmem_free_sized(void *block, size_t size) HAKMEM_NOEXCEPT;
+
+/* Free a block of aligned_alloc; alignment and size are what was asked for
+ * (C23). */
+HAKMEM_API void hakmem_free_aligned_sized(void *block, size_t alignment,
+	size_t size) HAKMEM_NOEXCEPT;
+
+/* --- POSIX ------------------------------------------------------------- */
+
+/*
+ * Store an aligned block in *block and return 0. The alignment must be a power
+ * of two and a multiple of sizeof(void *), else EINVAL is returned; ENOMEM is
+ * returned where there is no memory. On failure *block and errno are kept.
+ */
+HAKMEM_API int hakmem_posix_memalign(void **block, size_t alignment,
+	size_t size) HAKMEM_NOEXCEPT HAKMEM_ATTR_USE;
+
+/* realloc to count objects of size bytes each; a product that overflows fails
+ * with ENOMEM and keeps the block (POSIX.1-2024). */
+HAKMEM_API void *hakmem_reallocarray(void *block, size_t count, size_t size)
+	HAKMEM_NOEXCEPT HAKMEM_ATTR_SIZE2(2, 3) HAKMEM_ATTR_USE;
+
+/* --- Sizes, memory, version ---------------------------------------------- */
+
+/* The bytes of a block that may be written, at least those asked for and the
+ * same for the whole life of the block; 0 for NULL. */
+HAKMEM_API size_t hakmem_usable_size(const void *block) HAKMEM_NOEXCEPT;
+
+/* The usable size that malloc(size) would give: what a growing buffer may as
+ * well ask for. 0 if no such block can exist. */
+HAKMEM_API size_t hakmem_good_size(size_t size) HAKMEM_NOEXCEPT
+	HAKMEM_ATTR_USE;
+
+/* Give free memory back to the system, keeping about pad bytes of it for
+ * coming requests. Returns 1 if something was given back and 0 if not, as
+ * malloc_trim does. It may take milliseconds. */
+HAKMEM_API int hakmem_trim(size_t pad) HAKMEM_NOEXCEPT;
+
+/* The version of the library in use, which may be newer than the header's
+ * HAKMEM_VERSION_STRING. */
+HAKMEM_API const char *hakmem_version(void) HAKMEM_NOEXCEPT HAKMEM_ATTR_USE;
+
+/* --- Heaps ----------------------------------------------------------------
+ *
+ * A heap holds blocks that can be given back all at once. It has a lock and
+ * no caches, so it is slower than malloc; any thread may use it. Its blocks
+ * are freed by hakmem_free and resized by either realloc.
+ */
+struct hakmem_heap;
+
+/* A new heap without a block. */
+HAKMEM_API struct hakmem_heap *hakmem_heap_new(void) HAKMEM_NOEXCEPT
+	HAKMEM_ATTR_USE;
+
+/* Free all blocks of the heap and the heap itself. No other thread may be
+ * using the heap or its blocks. NULL is ignored. */
+HAKMEM_API void hakmem_heap_destroy(struct hakmem_heap *heap) HAKMEM_NOEXCEPT;
+
+HAKMEM_API void *hakmem_heap_malloc(struct hakmem_heap *heap, size_t size)
+	HAKMEM_NOEXCEPT HAKMEM_ATTR_MALLOC HAKMEM_ATTR_SIZE(2)
+	HAKMEM_ATTR_USE;
+
+HAKMEM_API void *hakmem_heap_calloc(struct hakmem_heap *heap, size_t count,
+	size_t size) HAKMEM_NOEXCEPT HAKMEM_ATTR_MALLOC HAKMEM_ATTR_SIZE2(2, 3)
+	HAKMEM_ATTR_USE;
+
+/* With block NULL this is hakmem_heap_malloc; another block must be of this
+ * heap. */
+HAKMEM_API void *hakmem_heap_realloc(struct hakmem_heap *heap, void *block,
+	size_t size) HAKMEM_NOEXCEPT HAKMEM_ATTR_SIZE(3) HAKMEM_ATTR_USE;
+
+HAKMEM_API void *hakmem_heap_aligned_alloc(struct hakmem_heap *heap,
+	size_t alignment, size_t size) HAKMEM_NOEXCEPT HAKMEM_ATTR_MALLOC
+	HAKMEM_ATTR_ALIGN(2) HAKMEM_ATTR_SIZE(3) HAKMEM_ATTR_USE;
+
+/* What a heap holds. Fields are only ever added at the end. */
+struct hakmem_heap_stats {
+	size_t struct_size; /* set by the caller: sizeof of this struct */
+	size_t live_blocks; /* blocks not freed */
+	size_t live_bytes;  /* the sum of their usable sizes */
+	size_t slab_bytes;  /* memory of the slabs that small blocks are cut from */
+	size_t span_bytes;  /* memory of the spans that larger blocks have */
+};
+
+/* Fill in what struct_size has room for, all of one moment. Returns 0, or -1
+ * with errno EINVAL if struct_size is too small to be set. */
+HAKMEM_API int hakmem_heap_stats(struct hakmem_heap *heap,
+	struct hakmem_heap_stats *stats) HAKMEM_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
