@@ -456,7 +456,7 @@ static void add_bounds(const struct hak_option *option, struct hak_text *text)
 		hak_text_add(text, "at least ");
 		add_number(option, option->least, text);
 	} else {
-		hak_text_add(text, "a number of bytes");
+		hak_text_add(text, "any size");
 	}
 }
 
