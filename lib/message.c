@@ -191,6 +191,17 @@ static void say_ptr(
 	end_line(&text);
 }
 
+static void say_num(const char *function, const char *what, unsigned long value)
+{
+	char buffer[LINE_BYTES];
+	struct hak_text text;
+
+	begin_line(&text, buffer, function, what);
+	hak_text_add(&text, ": ");
+	hak_text_add_number(&text, value);
+	end_line(&text);
+}
+
 static void say_text(const char *function, const char *what, const char *value)
 {
 	char buffer[LINE_BYTES];
@@ -216,12 +227,8 @@ void hak_warn_ptr(const char *function, const char *what, const void *pointer)
 
 void hak_warn_num(const char *function, const char *what, unsigned long value)
 {
-	char buffer[24];
-	struct hak_text number;
-
-	hak_text_init(&number, buffer, sizeof(buffer));
-	hak_text_add_number(&number, value);
-	hak_warn_text(function, what, buffer);
+	if (may_warn())
+		say_num(function, what, value);
 }
 
 void hak_warn_text(const char *function, const char *what, const char *text)
