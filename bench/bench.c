@@ -294,8 +294,10 @@ static void *work(void *argument)
 
 	if (job.prepare)
 		job.prepare(w->index);
+	/* all others wait while one of them takes the CPU time so far */
 	if (pthread_barrier_wait(&job.barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
 		started_cpu = cpu_s();
+	pthread_barrier_wait(&job.barrier);
 	w->started_ns = bench_now_ns();
 	job.body(w->index);
 	w->stopped_ns = bench_now_ns();
