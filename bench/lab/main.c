@@ -1,0 +1,149 @@
+/*
+ * hakmem, the command: one binary whose first argument says what it does. It
+ * knows the option table but not the allocator, so that it works (and helps)
+ * where the library does not.
+ *
+ * A subcommand is a row of the table here and a function with the form of
+ * main(). Standard output belongs to what was asked for; all else goes to
+ * standard error. A failure of hakmem's own ends with 125, so that it cannot
+ * be taken for the status of the command it was to run.
+ */
+#include <config.h>
+
+#include "command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct subcommand {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *what;
+};
+
+/* The shell's completion is made from these lines: a row is one line. */
+static const struct subcommand subcommands[] = {
+	{"run", hak_run_main, "run a command on hakmem's malloc"},
+	{"options", hak_options_main, "list the variables that tune hakmem"},
+};
+enum { SUBCOMMANDS = sizeof(subcommands) / sizeof(*subcommands) };
+
+const char *hak_command_name;
+
+static void say(const char *format, va_list args)
+{
+	char line[1024];
+	int room = sizeof(line) - 1; /* one byte is the newline's */
+	int n = snprintf(line, (size_t)room, "hakmem: %s%s",
+		hak_command_name ? hak_command_name : "",
+		hak_command_name ? ": " : "");
+
+	n += vsnprintf(line + n, (size_t)(room - n), format, args);
+	if (n > room - 1)
+		n = room - 1;
+	line[n++] = '\n';
+	if (write(STDERR_FILENO, line, (size_t)n) < 0)
+		return; /* there is nobody left to tell */
+}
+
+void hak_command_warn(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+}
+
+_Noreturn void hak_command_fail(int status, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+	exit(status);
+}
+
+/* getopt has passed a long option when it is told; of a short one it is sure. */
+_Noreturn void hak_command_bad_option(char *const *argv)
+{
+	if (strncmp(argv[optind - 1], "--", 2) != 0)
+		hak_command_fail(STATUS_FAILED, "bad option: -%c", optopt);
+	hak_command_fail(STATUS_FAILED, "bad option: %s", argv[optind - 1]);
+}
+
+void hak_command_flush(void)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		hak_command_fail(STATUS_FAILED, "standard output: %s",
+			strerror(errno));
+}
+
+static void print_help(FILE *out)
+{
+	fputs("Usage: hakmem <subcommand> [argument]...\n"
+	      "Runs programs on the hakmem allocator, tunes and measures it.\n"
+	      "\n"
+	      "Subcommands, each with a --help of its own:\n",
+		out);
+	for (int i = 0; i < SUBCOMMANDS; i++)
+		fprintf(out, "  %-10s %s\n", subcommands[i].name,
+			subcommands[i].what);
+	fputs("\n"
+	      "Options:\n"
+	      "  -h, --help      print this text\n"
+	      "  -V, --version   print the version\n"
+	      "\n"
+	      "Exit status: 125 if hakmem itself fails; that of the command\n"
+	      "which it runs, 126 if that cannot be run, 127 if not found.\n"
+	      "\n"
+	      "Report bugs to <" PACKAGE_BUGREPORT ">.\n",
+		out);
+}
+
+static const struct subcommand *find(const char *name)
+{
+	for (int i = 0; i < SUBCOMMANDS; i++)
+		if (strcmp(subcommands[i].name, name) == 0)
+			return &subcommands[i];
+	hak_command_fail(STATUS_FAILED,
+		"unknown subcommand: %s ('hakmem --help' lists them)", name);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
+	};
+	const struct subcommand *subcommand;
+	int option;
+
+	opterr = 0;
+	option = getopt_long(argc, argv, "+hV", options, NULL);
+	if (option == 'h')
+		print_help(stdout);
+	else if (option == 'V')
+		puts("hakmem " PACKAGE_VERSION);
+	else if (option != -1)
+		hak_command_bad_option(argv);
+	else if (optind == argc)
+		print_help(stderr);
+	if (option != -1 || optind == argc) {
+		hak_command_flush();
+		return option != -1 ? EXIT_SUCCESS : STATUS_FAILED;
+	}
+	subcommand = find(argv[optind]);
+	argv += optind;
+	argc -= optind;
+	optind = 0; /* getopt starts anew */
+	hak_command_name = subcommand->name;
+	return subcommand->main(argc, argv);
+}
