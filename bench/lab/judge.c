@@ -1,0 +1,321 @@
+/*
+ * The judge: what recorded runs prove about two sides, and what they do not.
+ *
+ * It knows numbers only: no clock, no process, no file. Everything random
+ * comes from the seed in the rule, so the same runs get the same verdict.
+ *
+ *  - The change is candidate mean / reference mean - 1. Its interval is a
+ *    percentile bootstrap: over whole blocks where the runs of all sides were
+ *    interleaved (drift hits both sides of a block and cancels), over each
+ *    side by itself otherwise.
+ *  - p is from a permutation test of the difference of means: labels change
+ *    places inside a block, or in the pool of all runs.
+ *  - With m comparisons against one reference the intervals are at
+ *    1 - alpha / m and p is adjusted after Holm.
+ *  - GO and NO-GO need the interval outside the margin *and* p < alpha: the
+ *    bootstrap is a little too sure of itself on few runs (it covers 92 %
+ *    instead of 95 % at ten), the permutation test is not.
+ */
+#include <config.h>
+
+#include "judge.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab.h"
+#include "random.h"
+
+static const double POWER = 0.80;
+
+const struct judge_rule hak_judge_defaults = {
+	.alpha = 0.05,
+	.margin = 0.005,
+	.strong = 0.03,
+	.comparisons = 1,
+	.resamples = 10000,
+	.seed = 1,
+};
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double mean(const double *v, size_t n)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += v[i];
+	return sum / (double)n;
+}
+
+static double variance(const double *v, size_t n)
+{
+	double m = mean(v, n), sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += (v[i] - m) * (v[i] - m);
+	return n > 1 ? sum / (double)(n - 1) : 0;
+}
+
+/* of sorted values, between neighbours where q falls between them */
+static double quantile(const double *sorted, size_t n, double q)
+{
+	double at = q * (double)(n - 1);
+	size_t i = (size_t)at;
+
+	if (i + 1 >= n)
+		return sorted[n - 1];
+	return sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]);
+}
+
+void hak_judge_summarise(const struct series *s, struct summary *out)
+{
+	double *sorted = hak_lab_alloc(s->count, sizeof *sorted);
+
+	memcpy(sorted, s->value, s->count * sizeof *sorted);
+	qsort(sorted, s->count, sizeof *sorted, by_value);
+	out->mean = mean(s->value, s->count);
+	out->median = quantile(sorted, s->count, 0.5);
+	out->deviation = sqrt(variance(s->value, s->count));
+	out->cv = out->deviation / fabs(out->mean);
+	out->least = sorted[0];
+	out->greatest = sorted[s->count - 1];
+	free(sorted);
+}
+
+double hak_judge_normal_quantile(double probability)
+{
+	double low = -40, high = 40;
+
+	for (int i = 0; i < 100; i++) {
+		double middle = (low + high) / 2;
+
+		if (0.5 * erfc(-middle / sqrt(2)) < probability)
+			low = middle;
+		else
+			high = middle;
+	}
+	return (low + high) / 2;
+}
+
+static double mean_of_draw(struct random *r, const struct series *s)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		sum += s->value[hak_random_below(r, s->count)];
+	return sum / (double)s->count;
+}
+
+static double draw_runs(
+	struct random *r, const struct series *a, const struct series *b)
+{
+	double reference = mean_of_draw(r, a);
+
+	return mean_of_draw(r, b) / reference - 1;
+}
+
+static double draw_blocks(
+	struct random *r, const struct series *a, const struct series *b)
+{
+	double reference = 0, candidate = 0;
+
+	for (size_t i = 0; i < a->count; i++) {
+		size_t block = hak_random_below(r, a->count);
+
+		reference += a->value[block];
+		candidate += b->value[block];
+	}
+	return candidate / reference - 1;
+}
+
+static void find_interval(const struct judge_rule *rule, const struct series *a,
+	const struct series *b, struct judgement *out)
+{
+	double *change = hak_lab_alloc(rule->resamples, sizeof *change);
+	double tail = rule->alpha / rule->comparisons / 2;
+	struct random r;
+
+	hak_random_seed(&r, rule->seed);
+	for (unsigned i = 0; i < rule->resamples; i++)
+		change[i] = rule->blocks ? draw_blocks(&r, a, b)
+					 : draw_runs(&r, a, b);
+	qsort(change, rule->resamples, sizeof *change, by_value);
+	out->low = quantile(change, rule->resamples, tail);
+	out->high = quantile(change, rule->resamples, 1 - tail);
+	free(change);
+}
+
+/* |sum of differences| with the sides of each block swapped at random */
+static double permute_blocks(struct random *r, const double *d, size_t n)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += hak_random_next(r) >> 63 ? d[i] : -d[i];
+	return fabs(sum / (double)n);
+}
+
+/* |difference of means| with `n` of the pool dealt to the reference */
+static double permute_pool(
+	struct random *r, double *pool, size_t n, size_t total)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t j = i + hak_random_below(r, total - i);
+		double v = pool[i];
+
+		pool[i] = pool[j];
+		pool[j] = v;
+	}
+	return fabs(mean(pool + n, total - n) - mean(pool, n));
+}
+
+static double find_p(const struct judge_rule *rule, const struct series *a,
+	const struct series *b)
+{
+	size_t total = rule->blocks ? a->count : a->count + b->count;
+	double *v = hak_lab_alloc(total, sizeof *v);
+	double seen = fabs(mean(b->value, b->count) - mean(a->value, a->count));
+	unsigned reached = 1;
+	struct random r;
+
+	for (size_t i = 0; i < a->count; i++)
+		v[i] = rule->blocks ? b->value[i] - a->value[i] : a->value[i];
+	for (size_t i = a->count; i < total; i++)
+		v[i] = b->value[i - a->count];
+	/* sums in another order differ in the last bits: count them as ties */
+	seen -= fabs(mean(a->value, a->count)) * 1e-12;
+	hak_random_seed(&r, ~rule->seed);
+	for (unsigned i = 0; i < rule->resamples; i++) {
+		double d = rule->blocks ? permute_blocks(&r, v, total)
+					: permute_pool(&r, v, a->count, total);
+		reached += d >= seen;
+	}
+	free(v);
+	return (double)reached / (rule->resamples + 1.0);
+}
+
+/* variance of the difference that one run of each side shows */
+static double variance_of_difference(const struct judge_rule *rule,
+	const struct series *a, const struct series *b)
+{
+	double *d, result;
+
+	if (!rule->blocks)
+		return variance(a->value, a->count) +
+		       variance(b->value, b->count);
+	d = hak_lab_alloc(a->count, sizeof *d);
+	for (size_t i = 0; i < a->count; i++)
+		d[i] = b->value[i] - a->value[i];
+	result = variance(d, a->count);
+	free(d);
+	return result;
+}
+
+static void find_power(const struct judge_rule *rule, const struct series *a,
+	const struct series *b, struct judgement *out)
+{
+	double tail = rule->alpha / rule->comparisons / 2;
+	double z = hak_judge_normal_quantile(1 - tail) +
+		   hak_judge_normal_quantile(POWER);
+	double v = variance_of_difference(rule, a, b);
+	double d = out->candidate.mean - out->reference.mean;
+
+	out->runs_needed = d != 0 ? ceil(z * z * v / (d * d)) : INFINITY;
+	out->detectable =
+		z * sqrt(v / (double)out->runs) / fabs(out->reference.mean);
+}
+
+void hak_judge_compare(const struct judge_rule *rule,
+	const struct series *reference, const struct series *candidate,
+	struct judgement *out)
+{
+	size_t a = reference->count, b = candidate->count;
+
+	hak_judge_summarise(reference, &out->reference);
+	hak_judge_summarise(candidate, &out->candidate);
+	out->runs = a < b ? a : b;
+	out->change = out->candidate.mean / out->reference.mean - 1;
+	out->change_median = out->candidate.median / out->reference.median - 1;
+	find_interval(rule, reference, candidate, out);
+	out->p = out->p_adjusted = find_p(rule, reference, candidate);
+	find_power(rule, reference, candidate, out);
+	out->verdict = VERDICT_INCONCLUSIVE;
+}
+
+static enum verdict verdict_of(
+	const struct judge_rule *rule, const struct judgement *j)
+{
+	double low = rule->lower_is_better ? -j->high : j->low;
+	double high = rule->lower_is_better ? -j->low : j->high;
+	bool differs = j->p_adjusted < rule->alpha;
+
+	if (j->runs < JUDGE_RUNS_MIN)
+		return VERDICT_INCONCLUSIVE;
+	if (low > rule->strong && differs)
+		return VERDICT_STRONG_GO;
+	if (low > rule->margin && differs)
+		return VERDICT_GO;
+	if (high < -rule->margin && differs)
+		return VERDICT_NO_GO;
+	if (low >= -rule->margin && high <= rule->margin)
+		return VERDICT_NEUTRAL;
+	return VERDICT_INCONCLUSIVE;
+}
+
+/* Quadratic, and families are small: rank each p among the others. */
+void hak_judge_holm(const double *p, double *adjusted, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		adjusted[i] = 0;
+		for (size_t j = 0; j < count; j++) {
+			size_t smaller = 0;
+			double step;
+
+			if (p[j] > p[i])
+				continue;
+			for (size_t k = 0; k < count; k++)
+				smaller += p[k] < p[j];
+			step = fmin(1, (double)(count - smaller) * p[j]);
+			adjusted[i] = fmax(adjusted[i], step);
+		}
+	}
+}
+
+void hak_judge_settle(
+	const struct judge_rule *rule, struct judgement *all, size_t count)
+{
+	double *p = hak_lab_alloc(count, sizeof *p);
+	double *adjusted = hak_lab_alloc(count, sizeof *adjusted);
+
+	for (size_t i = 0; i < count; i++)
+		p[i] = all[i].p;
+	hak_judge_holm(p, adjusted, count);
+	for (size_t i = 0; i < count; i++) {
+		all[i].p_adjusted = adjusted[i];
+		all[i].verdict = verdict_of(rule, &all[i]);
+	}
+	free(adjusted);
+	free(p);
+}
+
+const char *hak_judge_verdict_name(enum verdict verdict)
+{
+	static const char *const name[] = {
+		[VERDICT_STRONG_GO] = "STRONG GO",
+		[VERDICT_GO] = "GO",
+		[VERDICT_NEUTRAL] = "NEUTRAL",
+		[VERDICT_INCONCLUSIVE] = "INCONCLUSIVE",
+		[VERDICT_NO_GO] = "NO-GO",
+		[VERDICT_CRASH] = "CRASH",
+	};
+
+	return name[verdict];
+}

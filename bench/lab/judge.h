@@ -1,0 +1,74 @@
+#ifndef HAK_LAB_JUDGE_H
+#define HAK_LAB_JUDGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Below this no sign test over blocks can reach p < 0.05. */
+enum { JUDGE_RUNS_MIN = 6 };
+
+enum verdict {
+	VERDICT_STRONG_GO,
+	VERDICT_GO,
+	VERDICT_NEUTRAL,
+	VERDICT_INCONCLUSIVE,
+	VERDICT_NO_GO,
+	VERDICT_CRASH, /* given by the trial, never by the judge */
+};
+
+struct judge_rule {
+	double alpha;	      /* of the whole family of comparisons */
+	double margin;	      /* changes within it do not matter */
+	double strong;	      /* beyond it a GO is a STRONG GO */
+	unsigned comparisons; /* how many sides are held to one reference */
+	unsigned resamples;   /* for the bootstrap, and again for p */
+	uint64_t seed;
+	bool blocks; /* value i of each side is from block i */
+	bool lower_is_better;
+};
+
+struct series {
+	const double *value;
+	size_t count;
+};
+
+struct summary {
+	double mean;
+	double median;
+	double deviation; /* of a run, n - 1 */
+	double cv;
+	double least;
+	double greatest;
+};
+
+/* Changes are candidate / reference - 1, whichever way is better. */
+struct judgement {
+	struct summary reference;
+	struct summary candidate;
+	double change; /* of the mean */
+	double change_median;
+	double low, high;   /* interval of `change` */
+	double p;	    /* as computed */
+	double p_adjusted;  /* Holm, over the family */
+	double runs_needed; /* a side, alpha two-sided, power 80 % */
+	double detectable;  /* change that these runs find, same power */
+	size_t runs;	    /* of the shorter side */
+	enum verdict verdict;
+};
+
+extern const struct judge_rule hak_judge_defaults;
+
+void hak_judge_summarise(const struct series *s, struct summary *out);
+/* Everything but p_adjusted and verdict. Both sides need two runs. */
+void hak_judge_compare(const struct judge_rule *rule,
+	const struct series *reference, const struct series *candidate,
+	struct judgement *out);
+/* Fills p_adjusted and verdict of a family of comparisons. */
+void hak_judge_settle(
+	const struct judge_rule *rule, struct judgement *all, size_t count);
+void hak_judge_holm(const double *p, double *adjusted, size_t count);
+double hak_judge_normal_quantile(double probability);
+const char *hak_judge_verdict_name(enum verdict verdict);
+
+#endif

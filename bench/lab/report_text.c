@@ -1,0 +1,239 @@
+/*
+ * The report for a terminal: the sides, then each of them against the
+ * reference, then what the runs could and could not settle, then the metrics
+ * that were measured along the way. Those get an interval and no verdict: a
+ * trial has one question.
+ */
+#include <config.h>
+
+#include "report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab.h"
+
+const char *hak_report_percent(double change, bool plus, char *text)
+{
+	double percent = change * 100;
+	int digits = fabs(percent) < 9.995 ? 2 : fabs(percent) < 99.95 ? 1 : 0;
+
+	snprintf(text, REPORT_FIGURE, plus ? "%+.*f %%" : "%.*f %%", digits,
+		percent);
+	return text;
+}
+
+const char *hak_report_p(double p, char *text)
+{
+	if (p < 0.001)
+		return strcpy(text, "< 0.001");
+	snprintf(text, REPORT_FIGURE, "%.3f", p);
+	return text;
+}
+
+const char *hak_report_runs(double runs, char *text)
+{
+	if (isinf(runs))
+		return strcpy(text, "no number of");
+	if (runs > 1e6)
+		return strcpy(text, "more than a million");
+	snprintf(text, REPORT_FIGURE, "%.0f", fmax(runs, 2));
+	return text;
+}
+
+const char *hak_report_better(const struct trial *t, enum metric metric)
+{
+	return hak_trial_lower_is_better(t, metric) ? "lower is better"
+						    : "higher is better";
+}
+
+static int name_width(const struct trial *t)
+{
+	int width = (int)strlen("side");
+
+	for (size_t i = 0; i < t->sides; i++)
+		if ((int)strlen(t->side[i].name) > width)
+			width = (int)strlen(t->side[i].name);
+	return width;
+}
+
+static void print_heading(FILE *f, const struct trial *t)
+{
+	fprintf(f, "%s, %s; ", hak_trial_title(t, t->metric),
+		hak_report_better(t, t->metric));
+	if (t->rule.blocks)
+		fprintf(f, "interleaved in blocks, %zu of warm-up", t->warmup);
+	else
+		fputs("unpaired", f);
+	if (t->elapsed > 0)
+		fprintf(f, ", %.1f s, ended by %s", t->elapsed, t->stopped_by);
+	fprintf(f, "; seed %llu\n", (unsigned long long)t->seed);
+}
+
+static void print_commands(FILE *f, const struct trial *t)
+{
+	for (size_t i = 0; i < t->sides; i++) {
+		char *text = hak_side_text(&t->side[i]);
+
+		if (*text)
+			fprintf(f, "  %-*s  %s\n", name_width(t),
+				t->side[i].name, text);
+		free(text);
+	}
+	fputc('\n', f);
+}
+
+static void print_side(FILE *f, const struct trial *t, const struct side *s)
+{
+	char a[REPORT_FIGURE], b[REPORT_FIGURE], c[REPORT_FIGURE];
+	struct series series;
+	struct summary sum;
+
+	fprintf(f, "%-*s %6zu", name_width(t), s->name, s->runs);
+	if (!hak_trial_series(s, t->metric, &series))
+		return;
+	hak_judge_summarise(&series, &sum);
+	fprintf(f, " %11s %11s %8s",
+		hak_metric_format(t->metric, sum.mean, a, sizeof a),
+		hak_metric_format(t->metric, sum.median, b, sizeof b),
+		hak_report_percent(sum.cv, false, c));
+	fprintf(f, " %11s %11s",
+		hak_metric_format(t->metric, sum.least, a, sizeof a),
+		hak_metric_format(t->metric, sum.greatest, b, sizeof b));
+	free((void *)series.value);
+}
+
+static void print_failure(FILE *f, const struct side *s)
+{
+	char *text = hak_side_failure_text(s);
+
+	fprintf(f, "  failed in block %zu: %s", s->failure_block + 1, text);
+	free(text);
+}
+
+static void print_sides(FILE *f, const struct trial *t)
+{
+	fprintf(f, "%-*s %6s %11s %11s %8s %11s %11s\n", name_width(t), "side",
+		"runs", "mean", "median", "CV", "least", "greatest");
+	for (size_t i = 0; i < t->sides; i++) {
+		print_side(f, t, &t->side[i]);
+		if (t->side[i].failure)
+			print_failure(f, &t->side[i]);
+		fputc('\n', f);
+	}
+}
+
+static void print_judgement(FILE *f, const struct judgement *j)
+{
+	char a[REPORT_FIGURE], b[REPORT_FIGURE], c[REPORT_FIGURE],
+		d[REPORT_FIGURE], e[REPORT_FIGURE];
+
+	if (j->runs)
+		fprintf(f, " %9s %9s %9s to %8s %8s",
+			hak_report_percent(j->change, true, a),
+			hak_report_percent(j->change_median, true, b),
+			hak_report_percent(j->low, true, c),
+			hak_report_percent(j->high, true, d),
+			hak_report_p(j->p_adjusted, e));
+	else
+		fprintf(f, " %9s %9s %21s %8s", "-", "-", "-", "-");
+	fprintf(f, "  %s\n", hak_judge_verdict_name(j->verdict));
+}
+
+static void print_judgements(
+	FILE *f, const struct trial *t, const struct judgement *j)
+{
+	char interval[REPORT_FIGURE];
+
+	snprintf(interval, sizeof interval, "%.4g %% interval",
+		100 * (1 - t->rule.alpha / (double)(t->sides - 1)));
+	fprintf(f, "\nagainst %s:\n%-*s %9s %9s %21s %8s  verdict\n",
+		t->side[0].name, name_width(t), "", "mean", "median", interval,
+		"p");
+	for (size_t i = 1; i < t->sides; i++) {
+		fprintf(f, "%-*s", name_width(t), t->side[i].name);
+		print_judgement(f, &j[i - 1]);
+	}
+}
+
+static void print_power(
+	FILE *f, const struct side *s, const struct judgement *j)
+{
+	char a[REPORT_FIGURE], b[REPORT_FIGURE], c[REPORT_FIGURE];
+
+	if (!j->runs)
+		return;
+	fprintf(f,
+		"%s: a change of %s needs %s runs a side, the %zu here can "
+		"settle %s\n",
+		s->name, hak_report_percent(j->change, true, b),
+		hak_report_runs(j->runs_needed, a), j->runs,
+		hak_report_percent(j->detectable, false, c));
+	if (j->runs < JUDGE_RUNS_MIN)
+		fprintf(f,
+			"%s: too few runs for a verdict: %zu, at least %d "
+			"are needed\n",
+			s->name, j->runs, JUDGE_RUNS_MIN);
+}
+
+static void print_notes(
+	FILE *f, const struct trial *t, const struct judgement *j)
+{
+	fprintf(f, "\npower (alpha %g %% two-sided, power 80 %%):\n",
+		t->rule.alpha * 100);
+	for (size_t i = 1; i < t->sides; i++)
+		print_power(f, &t->side[i], &j[i - 1]);
+	if (t->sides > 2)
+		fprintf(f,
+			"%zu sides are held to one reference: intervals "
+			"are wider and p is adjusted (Holm) for that\n",
+			t->sides - 1);
+}
+
+static void print_other_metric(
+	FILE *f, const struct trial *t, enum metric metric, struct judgement *j)
+{
+	char a[REPORT_FIGURE], b[REPORT_FIGURE], c[REPORT_FIGURE];
+
+	if (metric == t->metric || !hak_trial_judge(t, metric, j))
+		return;
+	for (size_t i = 1; i < t->sides; i++, j++) {
+		if (!j->runs)
+			continue;
+		fprintf(f, "  %-14s %-*s %9s   %9s to %9s\n",
+			hak_trial_title(t, metric), name_width(t),
+			t->side[i].name, hak_report_percent(j->change, true, a),
+			hak_report_percent(j->low, true, b),
+			hak_report_percent(j->high, true, c));
+	}
+}
+
+static void print_other_metrics(
+	FILE *f, const struct trial *t, struct judgement *j)
+{
+	bool any = false;
+
+	for (int m = 0; m < METRIC_COUNT; m++)
+		any |= m != (int)t->metric &&
+		       hak_trial_judge(t, (enum metric)m, j);
+	if (!any)
+		return;
+	fputs("\nmeasured along the way, no verdict:\n", f);
+	for (int m = 0; m < METRIC_COUNT; m++)
+		print_other_metric(f, t, (enum metric)m, j);
+}
+
+void hak_report_text(FILE *f, const struct trial *t)
+{
+	struct judgement *j = hak_lab_alloc(t->sides, sizeof *j);
+
+	hak_trial_judge(t, t->metric, j);
+	print_heading(f, t);
+	print_commands(f, t);
+	print_sides(f, t);
+	print_judgements(f, t, j);
+	print_notes(f, t, j);
+	print_other_metrics(f, t, j);
+	free(j);
+}
