@@ -16,7 +16,7 @@ for std in c11 gnu11 c17; do
 	ok "the header compiles as $std" compile c $CC -std=$std
 done
 for std in c++98 c++11 c++17; do
-	if [ "$HAVE_CXX" = yes ]; then
+	if [ "$have_cxx" = yes ]; then
 		ok "the header compiles as $std" compile cc $CXX -std=$std
 	else
 		skip "the header compiles as $std" "no C++ compiler"
