@@ -27,6 +27,7 @@ _Noreturn void hak_command_bad_option(char *const *argv);
 void hak_command_flush(void);
 
 /* Subcommands: argv[0] is their name. What they return is hakmem's status. */
+int hak_bench_main(int argc, char **argv);
 int hak_options_main(int argc, char **argv);
 int hak_run_main(int argc, char **argv);
 

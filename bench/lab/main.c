@@ -29,6 +29,7 @@ struct subcommand {
 /* The shell's completion is made from these lines: a row is one line. */
 static const struct subcommand subcommands[] = {
 	{"run", hak_run_main, "run a command on hakmem's malloc"},
+	{"bench", hak_bench_main, "run workloads and print what they took"},
 	{"options", hak_options_main, "list the variables that tune hakmem"},
 };
 enum { SUBCOMMANDS = sizeof(subcommands) / sizeof(*subcommands) };

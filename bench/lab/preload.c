@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "place.h"
 
 static const char soname[] = "libhakmem-preload.so.1";
 static const char variable[] = "LD_PRELOAD";
@@ -41,11 +42,6 @@ static const char *base_name(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
-}
-
-static int exists(const char *path)
-{
-	return access(path, R_OK) == 0;
 }
 
 static int is_same_file(const char *a, const char *b)
@@ -196,70 +192,19 @@ static void try_and_set(const struct target *target, const char *library)
 	set(library);
 }
 
-/* The directory of this program, without a slash at its end; "" if unknown. */
-static void own_directory(char directory[PATH_MAX])
-{
-	ssize_t n = readlink("/proc/self/exe", directory, PATH_MAX - 1);
-	char *slash;
-
-	directory[n > 0 ? n : 0] = '\0';
-	slash = strrchr(directory, '/');
-	if (slash)
-		*slash = '\0';
-}
-
-/* 1 if directory/between/soname is there, with its path in `file`. */
-static int is_in(
-	const char *directory, const char *between, char file[PATH_MAX])
-{
-	int n = snprintf(
-		file, PATH_MAX, "%s%s/%s", directory, between, soname);
-
-	return n < PATH_MAX && exists(file);
-}
-
-/* The library that was built together with this very program. */
-static int find_built(const char *directory, char file[PATH_MAX])
-{
-	return is_in(directory, "/.libs", file) ||
-		is_in(directory, "/../.libs", file) ||
-		is_in(directory, "/../lib/.libs", file);
-}
-
-/*
- * In libdir; if this program is not in bindir, then the tree was installed
- * with DESTDIR or moved, and libdir is where it is seen from bindir.
- */
-static int find_installed(const char *directory, char file[PATH_MAX])
-{
-	size_t prefix = strlen(PREFIX), root = strlen(directory);
-	const char *bin = &BINDIR[prefix]; /* "/bin" */
-	char moved[PATH_MAX];
-
-	if (strcmp(directory, BINDIR) != 0 &&
-		strncmp(BINDIR, PREFIX, prefix) == 0 &&
-		strncmp(LIBDIR, PREFIX, prefix) == 0 && root > strlen(bin) &&
-		strcmp(directory + root - strlen(bin), bin) == 0) {
-		snprintf(moved, sizeof(moved), "%.*s",
-			(int)(root - strlen(bin)), directory);
-		if (is_in(moved, &LIBDIR[prefix], file))
-			return 1;
-	}
-	return is_in(LIBDIR, "", file);
-}
-
 static void set_own(const struct target *target)
 {
-	char directory[PATH_MAX], file[PATH_MAX], real[PATH_MAX];
+	static const char *const built[] = {
+		"/.libs", "/../.libs", "/../lib/.libs", NULL};
+	char file[PATH_MAX], real[PATH_MAX];
 	struct answer answer;
 	int installed;
 
-	own_directory(directory);
-	if (*directory && find_built(directory, file)) {
+	if (hak_place_find_built(built, soname, file)) {
 		try_and_set(target, realpath(file, real) ? real : file);
 		return;
 	}
-	installed = find_installed(directory, file);
+	installed = hak_place_find_installed(LIBDIR, soname, file);
 	answer = try(target, soname);
 	if (answer.loaded && (!installed || is_same_file(answer.file, file)))
 		set(soname);
