@@ -154,4 +154,48 @@ is "$("$bench/random_mixed" --min=9 --max=8 2>&1; echo $?)" \
 is "$("$bench/batch" --n=1K --ops=1 | cut -f 3)" "ops=1024" \
 	"numbers may have a suffix"
 
+# The command.
+hakmem=$top_builddir/hakmem
+
+gives() {
+	want=$1
+	shift
+	"$@" >"$scratch/out" 2>"$scratch/err"
+	status=$?
+	cat "$scratch/out" "$scratch/err"
+	[ $status -eq "$want" ]
+}
+
+one_error() {
+	gives "$@" && [ ! -s "$scratch/out" ] &&
+		[ "$(wc -l <"$scratch/err")" -eq 1 ]
+}
+
+row() {
+	gives 0 "$hakmem" bench --table --lib=none frag --live=1M &&
+		grep -q '^workload  *threads  *ns/op ' "$scratch/out" &&
+		grep -Eq '^frag  *1  *[0-9]+\.[0-9]+  *[0-9]+ ' "$scratch/out" &&
+		grep -q '^  *empty_kb=[0-9]' "$scratch/out"
+}
+
+is "$("$hakmem" bench --list | awk '{ printf "%s ", $1 }')" \
+	"$(printf '%s ' $names)" "hakmem bench --list names the workloads"
+is "$("$hakmem" bench --lib=none pair --ops=5 batch --n=10 --ops=20 pair \
+	--ops=7 | cut -f 1,3)" \
+	"$(printf 'pair\tops=5\nbatch\tops=20\npair\tops=7')" \
+	"hakmem bench gives each workload the options after it"
+ok "hakmem bench prints a table" row
+ok "hakmem bench passes on a workload's failure" \
+	one_error 1 "$hakmem" bench --lib="$scratch/broken.so" pair --ops=20
+ok "hakmem bench passes on that an option is wrong" \
+	one_error 2 "$hakmem" bench --lib=none pair --size=x
+ok "hakmem bench refuses an unknown workload before it runs any" \
+	one_error 125 "$hakmem" bench --lib=none pair --ops=5 triple
+ok "hakmem bench refuses an unknown option" \
+	one_error 125 "$hakmem" bench --pair
+ok "hakmem bench refuses a library that is not there" \
+	one_error 125 "$hakmem" bench --lib="$scratch/absent.so" pair
+ok "hakmem bench refuses an unknown variable" \
+	one_error 125 "$hakmem" bench HAKMEM_FROBS=1 pair
+
 done_testing
