@@ -138,6 +138,70 @@ static const char *read_loader(
 	return "statically linked, its malloc cannot be replaced";
 }
 
+/* `bytes` of the file at `offset`, in memory; NULL if they are not there. */
+static void *read_part(int fd, size_t offset, size_t bytes)
+{
+	struct stat status;
+	void *part;
+
+	if (fstat(fd, &status) != 0 || offset > (size_t)status.st_size ||
+		bytes > (size_t)status.st_size - offset)
+		return NULL;
+	part = malloc(bytes + 1);
+	if (part && pread(fd, part, bytes, (off_t)offset) != (ssize_t)bytes) {
+		free(part);
+		return NULL;
+	}
+	return part;
+}
+
+static int has_malloc(const ElfW(Sym) * symbols, size_t count,
+	const char *names, size_t bytes)
+{
+	static const char name[] = "malloc";
+
+	for (size_t i = 0; i < count; i++)
+		if (symbols[i].st_shndx != SHN_UNDEF &&
+			symbols[i].st_name < bytes &&
+			bytes - symbols[i].st_name >= sizeof(name) &&
+			memcmp(names + symbols[i].st_name, name,
+				sizeof(name)) == 0)
+			return 1;
+	return 0;
+}
+
+/*
+ * A malloc that the executable itself exports stands before those of all
+ * libraries, preloaded ones too.
+ */
+static int exports_malloc(int fd, const ElfW(Ehdr) * header)
+{
+	size_t count = header->e_shnum;
+	ElfW(Shdr) *sections = read_part(
+		fd, header->e_shoff, count * sizeof(*sections));
+	int found = 0;
+
+	for (size_t i = 0; sections && i < count; i++) {
+		const ElfW(Shdr) *symbols = &sections[i], *names;
+		void *symbol_part, *name_part;
+
+		if (symbols->sh_type != SHT_DYNSYM || symbols->sh_link >= count)
+			continue;
+		names = &sections[symbols->sh_link];
+		symbol_part =
+			read_part(fd, symbols->sh_offset, symbols->sh_size);
+		name_part = read_part(fd, names->sh_offset, names->sh_size);
+		if (symbol_part && name_part)
+			found |= has_malloc(symbol_part,
+				symbols->sh_size / sizeof(ElfW(Sym)),
+				name_part, names->sh_size);
+		free(symbol_part);
+		free(name_part);
+	}
+	free(sections);
+	return found;
+}
+
 /* The header of this very program; the linker provides it. */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
@@ -164,6 +228,8 @@ static const char *examine_elf(
 		return "linked with another C library, hakmem needs glibc";
 	if (access(target->loader, X_OK) != 0)
 		return "its dynamic loader is not installed";
+	if (exports_malloc(fd, &head->elf))
+		return "has a malloc of its own, which comes first";
 	return NULL;
 }
 
@@ -188,7 +254,8 @@ static const char *examine(struct target *target, int depth)
 
 	/* a program may be run that may not be read */
 	if (fd < 0)
-		return "not readable, so it cannot be examined";
+		return errno == EACCES ? "not readable, so not known to be fit"
+				       : "asked for by a script, and not there";
 	n = pread(fd, head.text, sizeof(head.text) - 1, 0);
 	if (n >= (ssize_t)sizeof(head.elf) &&
 		memcmp(head.elf.e_ident, ELFMAG, SELFMAG) == 0) {
