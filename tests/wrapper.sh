@@ -6,7 +6,6 @@
 here=$(cd "$top_builddir" && pwd)
 hakmem=$here/hakmem
 soname=libhakmem-preload.so.1
-tab=$(printf '\t')
 
 for name in $(env | sed -n 's/^\(HAKMEM_[A-Za-z0-9_]*\)=.*/\1/p'); do
 	unset "$name"
@@ -59,7 +58,7 @@ refuses 125 'options: bad option: --wrong' options --wrong
 if [ -w /dev/full ]; then
 	for words in --help --version 'run --help' options; do
 		"$hakmem" $words >/dev/full 2>"$scratch/err"
-		is "$?:$(cat "$scratch/err" | sed 's/.*: //')" \
+		is "$?:$(sed 's/.*: //' "$scratch/err")" \
 			"125:No space left on device" \
 			"$words: output that is lost is told"
 	done
@@ -205,7 +204,7 @@ is "$("$scratch/link" run sh -c "$echo_preload")" "$built" \
 	"through a link"
 is "$(LD_PRELOAD='libc.so.6 libm.so.6' "$hakmem" run sh -c "$echo_preload")" \
 	"$built:libc.so.6:libm.so.6" "LD_PRELOAD is kept, behind"
-is "$(LD_PRELOAD= "$hakmem" run sh -c "$echo_preload")" "$built" \
+is "$(LD_PRELOAD='' "$hakmem" run sh -c "$echo_preload")" "$built" \
 	"an empty LD_PRELOAD"
 is "$("$hakmem" run "$hakmem" run sh -c "$echo_preload")" "$built" \
 	"run in run"

@@ -43,7 +43,7 @@ static struct {
 static void print_help(void)
 {
 	fputs("Usage: hakmem bench [option]... [NAME=VALUE]..."
-	      " [workload [--OPTION=VALUE]...]...\n"
+	      "\n                    [workload [--OPTION=VALUE]...]...\n"
 	      "Runs workloads on hakmem's malloc, or on another, and prints "
 	      "what"
 	      " each took; all\n"
