@@ -31,7 +31,7 @@ static void read_all(struct source *s)
 	size_t room = 0;
 
 	if (!f)
-		hak_lab_fail(LAB_FAILED,
+		hak_command_fail(STATUS_FAILED,
 			"cannot open the recorded runs: %s: %s", s->path,
 			strerror(errno));
 	do {
@@ -40,7 +40,7 @@ static void read_all(struct source *s)
 		s->length += fread(s->text + s->length, 1, room - s->length, f);
 	} while (s->length == room);
 	if (ferror(f))
-		hak_lab_fail(LAB_FAILED,
+		hak_command_fail(STATUS_FAILED,
 			"cannot read the recorded runs: %s: %s", s->path,
 			strerror(errno));
 	s->text[s->length] = '\0';
@@ -73,8 +73,8 @@ static bool read_number(const char *word, double *value)
 static _Noreturn void refuse_line(const struct source *from, size_t line,
 	const char *wrong, const char *word)
 {
-	hak_lab_fail(
-		LAB_FAILED, "%s:%zu: %s: %s", from->path, line, wrong, word);
+	hak_command_fail(
+		STATUS_FAILED, "%s:%zu: %s: %s", from->path, line, wrong, word);
 }
 
 static void take_cell(struct trial *t, const struct source *from, size_t line,
@@ -151,7 +151,7 @@ static void read_columns(struct trial *t, const struct source *from)
 static _Noreturn void refuse(
 	const struct source *from, const char *wrong, const char *what)
 {
-	hak_lab_fail(LAB_FAILED, "%s: %s: %s", from->path, wrong, what);
+	hak_command_fail(STATUS_FAILED, "%s: %s: %s", from->path, wrong, what);
 }
 
 static void take_array(struct side *s, const struct source *from,

@@ -83,7 +83,7 @@ void hak_side_parse(struct side *s, const char *text)
 	int code = wordexp(text, &words, WRDE_NOCMD | WRDE_UNDEF);
 
 	if (code)
-		hak_lab_fail(LAB_FAILED, "bad command: %s: %s",
+		hak_command_fail(STATUS_FAILED, "bad command: %s: %s",
 			wrong_words(code), text);
 	hak_side_take_words(s, words.we_wordv, words.we_wordc);
 	wordfree(&words);
@@ -130,7 +130,7 @@ char *hak_side_text(const struct side *s)
 	FILE *f = open_memstream(&text, &size);
 
 	if (!f)
-		hak_lab_fail(LAB_FAILED, "out of memory");
+		hak_command_fail(STATUS_FAILED, "out of memory");
 	for (size_t i = 0; i < s->assignments; i++)
 		put_word(f, s->assignment[i]);
 	for (size_t i = 0; s->argv && s->argv[i]; i++)
@@ -178,6 +178,7 @@ void hak_side_free(struct side *s)
 		words++;
 	free_words(s->argv, words);
 	free_words(s->assignment, s->assignments);
+	free(s->library);
 	free(s->failure_note);
 	free(s->name);
 	free(s->run);

@@ -28,6 +28,7 @@ struct side {
 	char **argv;	   /* NULL-ended; NULL for recorded runs */
 	char **assignment; /* NAME=VALUE of its environment */
 	size_t assignments;
+	char *library; /* to preload, as it was given, or NULL */
 	struct run *run;
 	size_t runs;
 	enum ending failure; /* END_OK while none of its runs failed */

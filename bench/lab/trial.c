@@ -88,32 +88,40 @@ static bool judge_pair(const struct judge_rule *rule, struct series reference,
 	return true;
 }
 
+static bool judge_pairs(const struct trial *t, enum metric metric,
+	const struct judge_rule *rule, struct judgement *out)
+{
+	struct series reference, s;
+	bool any = false;
+
+	if (!hak_trial_series(&t->side[0], metric, &reference))
+		return false;
+	for (size_t i = 1; i < t->sides; i++) {
+		if (!hak_trial_series(&t->side[i], metric, &s))
+			continue;
+		any |= judge_pair(rule, reference, s, &out[i - 1]);
+		free((void *)s.value);
+	}
+	free((void *)reference.value);
+	return any;
+}
+
 bool hak_trial_judge(
 	const struct trial *t, enum metric metric, struct judgement *out)
 {
 	struct judge_rule rule = t->rule;
-	struct series reference;
-	bool any = false;
+	bool any;
 
 	memset(out, 0, (t->sides - 1) * sizeof *out);
+	for (size_t i = 0; i + 1 < t->sides; i++)
+		out[i].p = 1;
 	rule.comparisons = (unsigned)(t->sides - 1);
 	rule.lower_is_better = hak_trial_lower_is_better(t, metric);
-	if (!hak_trial_series(&t->side[0], metric, &reference))
-		return false;
-	for (size_t i = 1; i < t->sides; i++) {
-		struct series s;
-
-		out[i - 1].p = 1;
-		if (!hak_trial_series(&t->side[i], metric, &s))
-			continue;
-		any |= judge_pair(&rule, reference, s, &out[i - 1]);
-		free((void *)s.value);
-	}
+	any = judge_pairs(t, metric, &rule, out);
 	hak_judge_settle(&rule, out, t->sides - 1);
 	for (size_t i = 1; i < t->sides; i++)
 		if (t->side[i].failure || t->side[0].failure)
 			out[i - 1].verdict = VERDICT_CRASH;
-	free((void *)reference.value);
 	return any;
 }
 

@@ -1,0 +1,265 @@
+/*
+ * The plan of a trial: blocks of one run of every side, in an order that is
+ * drawn anew for each block, until a bound is reached.
+ *
+ *  I1 A block counts as a whole or not at all, so run i of every side is from
+ *     the same block. Whoever stops the trial loses the block that is under
+ *     way and keeps all others.
+ *  I2 No rule for stopping looks at which side is ahead, or by how much, or at
+ *     p: only at numbers of runs, at time, and at the width of intervals. A
+ *     trial that stops when it likes what it sees finds differences where
+ *     there are none.
+ *  I3 A side that fails has no further runs; without its reference, or with
+ *     the reference alone, a trial has nothing to go on with.
+ */
+#include <config.h>
+
+#include "plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lab.h"
+#include "report.h"
+
+/* Below this the width of an interval is itself too uncertain to stop on. */
+enum { PRECISION_RUNS_MIN = 10 };
+
+struct course {
+	struct plan *plan;
+	struct trial *trial;
+	struct random random;
+	size_t *order;	 /* a permutation of the sides */
+	struct run *run; /* of the block under way, one a side */
+	size_t block;	 /* from 0, warm-up included */
+	double start;
+	size_t next_look; /* runs at which the width is looked at */
+	double width;	  /* half the widest interval; 0: not known */
+};
+
+static size_t counted(const struct course *c)
+{
+	return c->block > c->plan->warmup ? c->block - c->plan->warmup : 0;
+}
+
+static void shuffle(struct course *c)
+{
+	for (size_t i = c->trial->sides; i > 1; i--) {
+		size_t j = hak_random_below(&c->random, i);
+		size_t other = c->order[j];
+
+		c->order[j] = c->order[i - 1];
+		c->order[i - 1] = other;
+	}
+}
+
+static void note_failure(
+	struct course *c, struct side *s, const struct run_end *end)
+{
+	char *text;
+
+	s->failure = end->ending;
+	s->failure_code = end->code;
+	s->failure_block = c->block;
+	s->failure_note = end->note;
+	text = hak_side_failure_text(s);
+	hak_command_warn("%s: %s in block %zu%s%s", s->name, text, c->block + 1,
+		end->note ? ": " : "", end->note ? end->note : "");
+	free(text);
+}
+
+static bool can_go_on(const struct trial *t)
+{
+	for (size_t i = 1; i < t->sides; i++)
+		if (!t->side[i].failure)
+			return !t->side[0].failure;
+	return false;
+}
+
+static void check_metric(const struct trial *t, const struct run *run)
+{
+	if (isnan(run->value[t->metric]))
+		hak_command_fail(STATUS_FAILED,
+			"not measured on this machine: %s",
+			hak_metric_info[t->metric].name);
+}
+
+/* false: stopped by the user, the block does not count */
+static bool run_block(struct course *c)
+{
+	struct trial *t = c->trial;
+
+	shuffle(c);
+	for (size_t i = 0; i < t->sides; i++) {
+		struct side *s = &t->side[c->order[i]];
+		struct run *run = &c->run[c->order[i]];
+		struct run_end end;
+
+		if (s->failure)
+			continue;
+		if (hak_runner_interrupted(&c->plan->runner))
+			return false;
+		end = hak_runner_run(&c->plan->runner, s, run);
+		if (end.ending == END_STOPPED) {
+			free(end.note);
+			return false;
+		}
+		if (end.ending)
+			note_failure(c, s, &end);
+		else
+			check_metric(t, run);
+	}
+	return true;
+}
+
+static void keep_block(struct course *c)
+{
+	struct trial *t = c->trial;
+
+	if (c->block++ < c->plan->warmup)
+		return;
+	for (size_t i = 0; i < t->sides; i++)
+		if (!t->side[i].failure)
+			hak_side_add_run(&t->side[i], &c->run[i]);
+}
+
+static double widest(const struct trial *t)
+{
+	struct judgement *j = hak_lab_alloc(t->sides, sizeof *j);
+	double width = 0;
+
+	hak_trial_judge(t, t->metric, j);
+	for (size_t i = 0; i + 1 < t->sides; i++)
+		if (j[i].runs)
+			width = fmax(width, (j[i].high - j[i].low) / 2);
+	free(j);
+	return width;
+}
+
+/* Looks become rarer as runs become many: judging costs time as well. */
+static void look_at_width(struct course *c)
+{
+	size_t runs = counted(c);
+
+	if (runs < c->next_look)
+		return;
+	c->width = widest(c->trial);
+	c->next_look = runs + 1 + runs / 10;
+}
+
+static double elapsed(const struct course *c)
+{
+	return hak_runner_now() - c->start;
+}
+
+static double block_time(const struct course *c)
+{
+	return c->block ? elapsed(c) / (double)c->block : 0;
+}
+
+static const char *bound_reached(const struct course *c)
+{
+	const struct plan *p = c->plan;
+	size_t runs = counted(c);
+
+	if (!can_go_on(c->trial))
+		return "a side that failed";
+	if (p->runs && runs >= p->runs)
+		return "number of runs";
+	/* one block more would not fit in */
+	if (p->time > 0 && elapsed(c) + block_time(c) > p->time)
+		return "time";
+	if (p->precision > 0 && runs >= PRECISION_RUNS_MIN &&
+		c->width <= p->precision)
+		return "precision";
+	return NULL;
+}
+
+/* Seconds until the nearest bound; the width shrinks with the root of runs. */
+static double time_left(const struct course *c)
+{
+	const struct plan *p = c->plan;
+	double left = INFINITY, runs = (double)counted(c);
+
+	if (p->runs)
+		left = (double)(p->runs + p->warmup - c->block) * block_time(c);
+	if (p->time > 0)
+		left = fmin(left, p->time - elapsed(c));
+	if (p->precision > 0 && c->width > 0) {
+		double all = runs * pow(c->width / p->precision, 2);
+
+		left = fmin(left, fmax(all - runs, 0) * block_time(c));
+	}
+	return left;
+}
+
+static void show_progress(struct course *c)
+{
+	char width[REPORT_FIGURE];
+	double left = time_left(c);
+
+	if (c->plan->silent)
+		return;
+	fprintf(stderr, "\r\033[K%zu runs a side", counted(c));
+	if (c->block <= c->plan->warmup)
+		fprintf(stderr, " (warm-up)");
+	if (c->width > 0)
+		fprintf(stderr, ", interval +-%s",
+			hak_report_percent(c->width, false, width));
+	if (isfinite(left))
+		fprintf(stderr, ", %.0f:%02.0f left", floor(left / 60),
+			floor(fmod(left, 60)));
+	fflush(stderr);
+}
+
+static void open_course(struct course *c)
+{
+	struct plan *p = c->plan;
+
+	hak_random_seed(&c->random, c->trial->seed);
+	hak_runner_open(&p->runner, ~c->trial->seed);
+	c->order = hak_lab_alloc(c->trial->sides, sizeof *c->order);
+	c->run = hak_lab_alloc(c->trial->sides, sizeof *c->run);
+	for (size_t i = 0; i < c->trial->sides; i++)
+		c->order[i] = i;
+	c->start = hak_runner_now();
+	c->next_look = PRECISION_RUNS_MIN;
+	p->silent |= !isatty(STDERR_FILENO);
+}
+
+static void close_course(struct course *c)
+{
+	if (!c->plan->silent)
+		fputs("\r\033[K", stderr);
+	c->trial->elapsed = elapsed(c);
+	c->trial->warmup = c->plan->warmup;
+	hak_runner_close(&c->plan->runner);
+	free(c->order);
+	free(c->run);
+}
+
+void hak_plan_run(struct plan *p, struct trial *t)
+{
+	struct course c = {.plan = p, .trial = t};
+	const char *bound = NULL;
+
+	t->rule.blocks = true;
+	open_course(&c);
+	show_progress(&c);
+	while (!bound) {
+		if (!run_block(&c)) {
+			bound = "the user";
+			break;
+		}
+		keep_block(&c);
+		/* shown on a terminal even where it does not decide */
+		if (p->precision > 0 || !p->silent)
+			look_at_width(&c);
+		bound = bound_reached(&c);
+		show_progress(&c);
+	}
+	t->stopped_by = bound;
+	close_course(&c);
+}
