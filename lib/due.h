@@ -1,0 +1,27 @@
+/*
+ * due.h: work that was seen to be needed where it could not be done.
+ *
+ * Whoever sees a reason under a lock sets it; the cold paths look, when they
+ * hold no lock, and do the work (hak_heap_maintain).
+ */
+#ifndef HAK_DUE_H
+#define HAK_DUE_H
+
+#include "base.h"
+
+enum hak_due {
+	/* Granules moved: shares and bounds are stale. */
+	DUE_BUDGET = 1,
+	/* Slabs are mostly free while caches may pin them. */
+	DUE_EMPTY = 2
+};
+
+/* A set of reasons; relaxed: a late look costs nothing but time. */
+extern unsigned hak_due;
+
+HAK_INLINE void hak_due_set(unsigned reasons)
+{
+	__atomic_fetch_or(&hak_due, reasons, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,175 @@
+/*
+ * os.c: the memory system calls, and nothing else touches the kernel's maps.
+ *
+ * Calls go through syscall(2), not through the wrappers of the same name:
+ * another preloaded library may wrap mmap() and allocate inside, before this
+ * one is able to serve it.
+ *
+ * I1  No function changes errno.
+ * I2  A range is only ever reported zero when the kernel was seen to zero a
+ *     purged page at start, and said that it did so this time.
+ */
+#include "os.h"
+
+#include <errno.h>
+#include <linux/mman.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+size_t hak_page_size = 4096;
+
+/* Whether MADV_DONTNEED was seen to zero a private page (emulators differ). */
+static bool purge_zeroes;
+
+static void *map_anywhere(size_t size, int prot)
+{
+	int saved = errno;
+	long p = syscall(SYS_mmap, NULL, size, prot,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
+
+	errno = saved;
+	return p == -1 ? NULL : (void *)p;
+}
+
+bool hak_os_unmap(void *start, size_t size)
+{
+	int saved = errno;
+	bool ok = syscall(SYS_munmap, start, size) == 0;
+
+	errno = saved;
+	return ok;
+}
+
+/* Over-reserve and trim: only where the first try is not aligned by luck. */
+static void *map_trimmed(size_t size, size_t align, int prot)
+{
+	char *p, *q;
+
+	if (size + align < size)
+		return NULL;
+	p = map_anywhere(size + align, prot);
+	if (p == NULL)
+		return NULL;
+	q = (char *)ALIGN_UP((uintptr_t)p, align);
+	if (q > p)
+		hak_os_unmap(p, (size_t)(q - p));
+	hak_os_unmap(q + size, (size_t)(p + align - q));
+	return q;
+}
+
+/* The kernel places mappings top down: below an aligned one of the same size
+ * the next is aligned, too.  Else try the aligned address under the one it
+ * chose, which needs no more room than the block, before the trimming. */
+static void *map_aligned(size_t size, size_t align, int prot)
+{
+	char *p = map_anywhere(size, prot), *q;
+	long r;
+	int saved = errno;
+
+	if (p == NULL || IS_ALIGNED(p, align))
+		return p;
+	hak_os_unmap(p, size);
+	q = (char *)ALIGN_DOWN((uintptr_t)p, align);
+	r = syscall(SYS_mmap, q, size, prot, MAP_PRIVATE | MAP_ANONYMOUS |
+		MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0L);
+	errno = saved;
+	if (r == (long)q)
+		return q;
+	if (r != -1)
+		hak_os_unmap((void *)r, size);
+	return map_trimmed(size, align, prot);
+}
+
+void *hak_os_reserve(size_t size, size_t align)
+{
+	return map_aligned(size, align, PROT_NONE);
+}
+
+void *hak_os_map(size_t size, size_t align)
+{
+	return map_aligned(size, align, PROT_READ | PROT_WRITE);
+}
+
+bool hak_os_commit(void *start, size_t size)
+{
+	int saved = errno;
+	bool ok = syscall(SYS_mprotect, start, size,
+		PROT_READ | PROT_WRITE) == 0;
+
+	errno = saved;
+	return ok;
+}
+
+bool hak_os_purge(void *start, size_t size)
+{
+	int saved = errno;
+	bool ok = syscall(SYS_madvise, start, size, MADV_DONTNEED) == 0;
+
+	errno = saved;
+	return ok && purge_zeroes;
+}
+
+void hak_os_hugepage(void *start, size_t size, bool on)
+{
+	int saved = errno;
+
+	syscall(SYS_madvise, start, size, on ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	errno = saved;
+}
+
+bool hak_os_grow(void *start, size_t old_size, size_t new_size)
+{
+	int saved = errno;
+	long p = syscall(SYS_mremap, start, old_size, new_size, 0, NULL);
+
+	errno = saved;
+	return p != -1;
+}
+
+bool hak_os_move(void *from, size_t old_size, void *to, size_t new_size)
+{
+	int saved = errno;
+	long p = syscall(SYS_mremap, from, old_size, new_size,
+		MREMAP_MAYMOVE | MREMAP_FIXED, to);
+
+	errno = saved;
+	return p != -1;
+}
+
+bool hak_os_move_pages(void *from, void *to, size_t size)
+{
+	int saved = errno;
+	long p = syscall(SYS_mremap, from, size, size,
+		MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
+
+	errno = saved;
+	return p != -1;
+}
+
+uint64_t hak_os_now_ms(void)
+{
+	struct timespec t;
+	int saved = errno;
+
+	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+	errno = saved;
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+void hak_os_init(size_t page_size)
+{
+	volatile char *probe;
+
+	if (page_size != 0)
+		hak_page_size = page_size;
+	probe = map_anywhere(hak_page_size, PROT_READ | PROT_WRITE);
+	if (probe == NULL)
+		return;
+	*probe = 1;
+	purge_zeroes = true;
+	purge_zeroes = hak_os_purge((void *)probe, hak_page_size) &&
+		*probe == 0;
+	hak_os_unmap((void *)probe, hak_page_size);
+}

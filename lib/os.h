@@ -1,0 +1,36 @@
+/*
+ * os.h: every memory system call of the library.
+ *
+ * Sizes and addresses are in bytes and multiples of the page size unless said
+ * otherwise.  errno is kept by all of them; failure is the return value.
+ */
+#ifndef HAK_OS_H
+#define HAK_OS_H
+
+#include "base.h"
+
+/* The kernel's page size in bytes; valid after hak_os_init(). */
+extern size_t hak_page_size;
+
+void hak_os_init(size_t page_size);
+
+/* Address space without memory, aligned; NULL when it does not fit. */
+void *hak_os_reserve(size_t size, size_t align);
+/* Open a reserved range for reading and writing. */
+bool hak_os_commit(void *start, size_t size);
+/* Zeroed readable and writable memory, aligned; NULL on failure. */
+void *hak_os_map(size_t size, size_t align);
+bool hak_os_unmap(void *start, size_t size);
+/* Give the pages back, keep the range; true when it reads as zero now. */
+bool hak_os_purge(void *start, size_t size);
+void hak_os_hugepage(void *start, size_t size, bool on);
+/* Resize in place; false when the neighbourhood is taken. */
+bool hak_os_grow(void *start, size_t old_size, size_t new_size);
+/* Move the mapping onto a range that is replaced; the old range is gone. */
+bool hak_os_move(void *from, size_t old_size, void *to, size_t new_size);
+/* Move the pages onto an equal range; the old range stays and reads zero. */
+bool hak_os_move_pages(void *from, void *to, size_t size);
+/* Monotonic milliseconds. */
+uint64_t hak_os_now_ms(void);
+
+#endif
