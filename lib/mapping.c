@@ -1,0 +1,254 @@
+/*
+ * mapping.c: one mapping a block, and their descriptors.
+ *
+ * I1  A map entry is cleared before the kernel may give the range to somebody
+ *     else, and written before the block is published.
+ * I2  Descriptors come from chunks that are never unmapped; a free one has
+ *     state SLAB_FREE, so a walk needs no list of live ones.
+ *
+ * hak_meta_lock guards the free list; hak_mapping_lock guards map entries of
+ * mappings and the two sums.
+ */
+#include "mapping.h"
+
+#include "due.h"
+#include "lock.h"
+#include "os.h"
+#include "page_map.h"
+
+struct meta_chunk {
+	struct meta_chunk *next;
+	struct slab slabs[];
+};
+
+#define META_SLABS ((GRANULE - CACHE_LINE) / sizeof(struct slab))
+
+struct hak_lock hak_mapping_lock = HAK_LOCK_INIT(RANK_HUGE);
+struct hak_lock hak_meta_lock = HAK_LOCK_INIT(RANK_META);
+
+/* Under hak_meta_lock. */
+static struct meta_chunk *chunks;
+static struct slab *free_slabs;
+
+/* Under hak_mapping_lock; read relaxed. */
+static size_t mapping_count;
+static size_t mapping_bytes;
+
+static bool add_chunk(void)
+{
+	struct meta_chunk *chunk = hak_os_map(GRANULE, GRANULE);
+	struct slab *slab;
+
+	if (chunk == NULL)
+		return false;
+	slab = (struct slab *)((char *)chunk + CACHE_LINE);
+	for (size_t i = 0; i < META_SLABS; i++) {
+		slab[i].next = free_slabs;
+		free_slabs = &slab[i];
+	}
+	chunk->next = chunks;
+	chunks = chunk;
+	return true;
+}
+
+static struct slab *take_descriptor(void)
+{
+	struct slab *slab = NULL;
+
+	hak_lock(&hak_meta_lock);
+	if (free_slabs != NULL || add_chunk()) {
+		slab = free_slabs;
+		free_slabs = slab->next;
+	}
+	hak_unlock(&hak_meta_lock);
+	return slab;
+}
+
+static void put_descriptor(struct slab *slab)
+{
+	hak_lock(&hak_meta_lock);
+	slab->state = SLAB_FREE;
+	slab->next = free_slabs;
+	free_slabs = slab;
+	hak_unlock(&hak_meta_lock);
+}
+
+/* A huge block has one entry, at its start; the rest means "no block". */
+static size_t entries(const struct slab *slab)
+{
+	return slab->granules != 0 ? slab->granules : 1;
+}
+
+static size_t bytes_of(const struct slab *slab)
+{
+	return slab->granules != 0 ? slab->granules * GRANULE
+				   : slab->span_bytes;
+}
+
+static void publish(struct slab *slab, unsigned code, bool on)
+{
+	hak_lock(&hak_mapping_lock);
+	hak_page_map_set(slab->base, entries(slab), on ? slab : NULL,
+		on ? code : CODE_NONE);
+	STORE_RELAXED(&mapping_count, on ? mapping_count + 1
+					 : mapping_count - 1);
+	STORE_RELAXED(&mapping_bytes, on ? mapping_bytes + bytes_of(slab)
+					 : mapping_bytes - bytes_of(slab));
+	hak_unlock(&hak_mapping_lock);
+	hak_due_set(DUE_BUDGET);
+}
+
+struct slab *hak_mapping_take(size_t size, size_t align, unsigned code,
+	bool is_slab)
+{
+	struct slab *slab = take_descriptor();
+	void *start;
+
+	if (slab == NULL)
+		return NULL;
+	start = hak_os_map(size, MAX(align, GRANULE));
+	if (start == NULL || !hak_page_map_cover((uintptr_t)start, size)) {
+		if (start != NULL)
+			hak_os_unmap(start, size);
+		put_descriptor(slab);
+		return NULL;
+	}
+	slab->base = (uintptr_t)start;
+	slab->mapped = true;
+	slab->zero = true;
+	slab->owner = NULL;
+	slab->shard = 0;
+	slab->bin = (uint8_t)code;
+	slab->granules = is_slab ? (uint16_t)(size / GRANULE) : 0;
+	slab->span_bytes = is_slab ? 0 : size;
+	slab->room = size;
+	slab->state = SLAB_SPAN;
+	publish(slab, code, true);
+	return slab;
+}
+
+void hak_mapping_put(struct slab *slab)
+{
+	void *start = (void *)slab->base;
+	size_t bytes = bytes_of(slab);
+
+	publish(slab, 0, false);
+	if (!hak_os_unmap(start, MAX(bytes, slab->room))) {
+		/* At the limit of mappings: keep the range, not its pages. */
+		hak_os_purge(start, bytes);
+	}
+	put_descriptor(slab);
+}
+
+/* Room for a block that has outgrown its place: a half more than it needs, so
+ * that growth by small steps moves it a few times only. */
+static void *reserve_room(size_t size, size_t *room)
+{
+	size_t align = size >= SUPERSLAB ? SUPERSLAB : GRANULE;
+	void *target;
+
+	*room = ALIGN_UP(size + size / 2, hak_page_size);
+	target = hak_os_reserve(*room, align);
+	if (target != NULL)
+		return target;
+	*room = size;
+	return hak_os_reserve(size, GRANULE);
+}
+
+/* Move the pages onto the reserved target: the block is never without a home,
+ * and its new one starts a granule. */
+static bool move(struct slab *slab, size_t size)
+{
+	unsigned code = slab->owner != NULL ? CODE_LOCKED : CODE_HUGE;
+	char *from = (char *)slab->base, *target;
+	size_t old = slab->span_bytes, room;
+
+	target = reserve_room(size, &room);
+	if (target == NULL)
+		return false;
+	if (!hak_page_map_cover((uintptr_t)target, size)) {
+		hak_os_unmap(target, room);
+		return false;
+	}
+	publish(slab, 0, false);
+	if (!hak_os_move(from, old, target, size)) {
+		publish(slab, code, true);
+		hak_os_unmap(target, room);
+		return false;
+	}
+	if (slab->room > old)
+		hak_os_unmap(from + old, slab->room - old);
+	slab->base = (uintptr_t)target;
+	slab->span_bytes = size;
+	slab->room = room;
+	publish(slab, code, true);
+	return true;
+}
+
+/* Longer where it stands.  The reserved room gives way to the block's own
+ * mapping, which must stay one: a mapping of two parts could not move. */
+static bool grow(struct slab *slab, size_t size)
+{
+	char *start = (char *)slab->base;
+	size_t old = slab->span_bytes;
+
+	if (slab->room > old &&
+	    !hak_os_unmap(start + old, MIN(size, slab->room) - old))
+		return false;
+	if (!hak_os_grow(start, old, size)) {
+		/* Somebody took the gap: what is left beyond it goes, too. */
+		if (slab->room > size)
+			hak_os_unmap(start + size, slab->room - size);
+		slab->room = old;
+		return false;
+	}
+	slab->room = MAX(slab->room, size);
+	return true;
+}
+
+static void account_resize(struct slab *slab, size_t size)
+{
+	hak_lock(&hak_mapping_lock);
+	STORE_RELAXED(&mapping_bytes, mapping_bytes - slab->span_bytes + size);
+	slab->span_bytes = size;
+	hak_unlock(&hak_mapping_lock);
+}
+
+bool hak_mapping_resize(struct slab *slab, size_t size)
+{
+	char *start = (char *)slab->base;
+	size_t old = slab->span_bytes;
+
+	if (size > old && !grow(slab, size))
+		return move(slab, size);
+	if (size < old) {
+		if (!hak_os_unmap(start + size, slab->room - size))
+			return false;
+		slab->room = size;
+	}
+	account_resize(slab, size);
+	return true;
+}
+
+size_t hak_mapping_count(void)
+{
+	return LOAD_RELAXED(&mapping_count);
+}
+
+size_t hak_mapping_bytes(void)
+{
+	return LOAD_RELAXED(&mapping_bytes);
+}
+
+void hak_mapping_visit(bool (*visit)(struct slab *, void *), void *arg)
+{
+	hak_lock(&hak_meta_lock);
+	for (struct meta_chunk *c = chunks; c != NULL; c = c->next) {
+		struct slab *slab = (struct slab *)((char *)c + CACHE_LINE);
+
+		for (size_t i = 0; i < META_SLABS; i++)
+			if (slab[i].state != SLAB_FREE && !visit(&slab[i], arg))
+				break;
+	}
+	hak_unlock(&hak_meta_lock);
+}

@@ -1,0 +1,606 @@
+/*
+ * shard.c: slabs by bin: page box, warm pool, listed slabs, spill queues.
+ *
+ * I1  Each slab is in exactly one state, on that state's list, and changes it
+ *     under the lock of its bin:
+ *         CARVING  the page box; never released
+ *         WARM     at most HAKMEM_WARM_POOL_SIZE, wholly free ones last
+ *         LISTED   partly free, beyond the warm pool
+ *         FULL     nothing free; on a list in locked heaps alone
+ * I2  blocks - taken is the number of bits set in the bin's bitmaps.
+ * I3  Blocks travel between shards, slabs never do.
+ * I4  No lock of another shard is taken while one is held.
+ */
+#include "shard.h"
+
+#include "invalid.h"
+#include "mapping.h"
+#include "options.h"
+#include "page_map.h"
+
+struct shard hak_shards[SHARDS_MAX];
+unsigned hak_shard_count = 1;
+
+/* Single-slab mappings beyond this would eat up the process's map count. */
+#define MAPPINGS_MAX 16384
+#define SPILL_BYTES (32 * KIB)
+
+static void list_push(struct slab_list *list, struct slab *slab)
+{
+	slab->prev = NULL;
+	slab->next = list->head;
+	if (list->head != NULL)
+		list->head->prev = slab;
+	else
+		list->tail = slab;
+	list->head = slab;
+	STORE_RELAXED(&list->count, list->count + 1);
+}
+
+static void list_append(struct slab_list *list, struct slab *slab)
+{
+	slab->next = NULL;
+	slab->prev = list->tail;
+	if (list->tail != NULL)
+		list->tail->next = slab;
+	else
+		list->head = slab;
+	list->tail = slab;
+	STORE_RELAXED(&list->count, list->count + 1);
+}
+
+static void list_remove(struct slab_list *list, struct slab *slab)
+{
+	if (slab->prev != NULL)
+		slab->prev->next = slab->next;
+	else
+		list->head = slab->next;
+	if (slab->next != NULL)
+		slab->next->prev = slab->prev;
+	else
+		list->tail = slab->prev;
+	STORE_RELAXED(&list->count, list->count - 1);
+}
+
+static bool is_empty(const struct slab *slab)
+{
+	return slab->free == slab->blocks;
+}
+
+struct slab *hak_slab_make(unsigned bin, struct locked_heap *owner,
+	enum hak_place place)
+{
+	unsigned granules = hak_bins[bin].granules;
+	unsigned code = owner != NULL ? CODE_LOCKED : bin;
+	struct slab *slab = NULL;
+
+	if (!hak_options.tiny_use_superslab && bin < L2_FIRST &&
+	    hak_mapping_count() < MAPPINGS_MAX)
+		slab = hak_mapping_take(granules * GRANULE, GRANULE, code,
+			true);
+	if (slab == NULL)
+		slab = hak_arena_take(granules, 1, place, code, granules);
+	if (slab == NULL)
+		return NULL;
+	hak_slab_init(slab, bin, slab->zero);
+	slab->owner = owner;
+	return slab;
+}
+
+void hak_slab_release(struct slab *chain)
+{
+	while (chain != NULL) {
+		struct slab *next = chain->next;
+		bool fresh = chain->bin >= L25_FIRST &&
+			chain->bits[SLAB_ZERO] == chain->bits[0];
+
+		if (chain->mapped)
+			hak_mapping_put(chain);
+		else if (fresh)
+			hak_arena_put_zero(chain);
+		else
+			hak_arena_put(chain);
+		chain = next;
+	}
+}
+
+/* Wholly free slabs a bin keeps: enough that a loop of one malloc and one
+ * free at a slab's edge does not make and unmake it. */
+static unsigned warm_empty_max(unsigned bin)
+{
+	unsigned most = bin < L2_FIRST ? 2 : bin < L25_FIRST ? 1 : 0;
+	unsigned warm = (unsigned)hak_options.warm_pool_size;
+
+	return hak_options.retain == 0 ? 0 : MIN(most, warm);
+}
+
+static void drop(struct bin_slabs *bs, struct slab *slab,
+	struct slab **release)
+{
+	STORE_RELAXED(&bs->slabs, bs->slabs - 1);
+	STORE_RELAXED(&bs->blocks, bs->blocks - slab->blocks);
+	slab->next = *release;
+	*release = slab;
+}
+
+/* The oldest warm slabs beyond the pool's size move on. */
+static void warm_trim(struct bin_slabs *bs, struct slab **release)
+{
+	while (bs->warm.count > (size_t)hak_options.warm_pool_size) {
+		struct slab *slab = bs->warm.tail;
+
+		list_remove(&bs->warm, slab);
+		if (is_empty(slab)) {
+			bs->warm_empty--;
+			drop(bs, slab, release);
+		} else {
+			slab->state = SLAB_LISTED;
+			list_push(&bs->listed, slab);
+		}
+	}
+}
+
+/* A slab's free count reached 1 or its maximum. */
+static void reorder(struct bin_slabs *bs, struct slab *slab,
+	struct slab **release)
+{
+	if (slab->state == SLAB_CARVING)
+		return;
+	if (slab->state == SLAB_FULL) {
+		if (bs->locked_heap)
+			list_remove(&bs->full, slab);
+		slab->state = SLAB_WARM;
+		list_push(&bs->warm, slab);
+	}
+	if (is_empty(slab)) {
+		list_remove(slab->state == SLAB_WARM ? &bs->warm : &bs->listed,
+			slab);
+		if (bs->warm_empty < warm_empty_max(slab->bin)) {
+			slab->state = SLAB_WARM;
+			list_append(&bs->warm, slab);
+			bs->warm_empty++;
+		} else {
+			drop(bs, slab, release);
+		}
+	}
+	warm_trim(bs, release);
+}
+
+/* The page box is used up: it is full now, and the next slab takes over. */
+static bool next_box(struct bin_slabs *bs)
+{
+	struct slab *slab = bs->warm.head;
+
+	if (bs->box != NULL) {
+		bs->box->state = SLAB_FULL;
+		if (bs->locked_heap)
+			list_push(&bs->full, bs->box);
+		bs->box = NULL;
+	}
+	/* A partly used slab before a wholly free one: it stays dense. */
+	if (slab == NULL || (is_empty(slab) && bs->listed.head != NULL))
+		slab = bs->listed.head;
+	if (slab == NULL)
+		return false;
+	list_remove(slab->state == SLAB_WARM ? &bs->warm : &bs->listed, slab);
+	if (is_empty(slab))
+		bs->warm_empty--;
+	slab->state = SLAB_CARVING;
+	slab->scan = 0;
+	bs->box = slab;
+	return true;
+}
+
+unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n)
+{
+	unsigned left = n;
+
+	while (left != 0) {
+		unsigned have;
+
+		if (bs->box == NULL || bs->box->free == 0) {
+			if (!next_box(bs))
+				break;
+			continue;
+		}
+		have = MIN(left, bs->box->free);
+		left -= have;
+		hak_slab_take(bs->box, to + left, have);
+	}
+	STORE_RELAXED(&bs->taken, bs->taken + n - left);
+	if (left != 0 && left != n)
+		for (unsigned i = 0; i < n - left; i++)
+			to[i] = to[i + left];
+	return n - left;
+}
+
+void hak_bin_add(struct bin_slabs *bs, struct slab *slab)
+{
+	STORE_RELAXED(&bs->slabs, bs->slabs + 1);
+	STORE_RELAXED(&bs->blocks, bs->blocks + slab->blocks);
+	slab->state = SLAB_CARVING;
+	if (bs->box != NULL && bs->box->free == 0) {
+		bs->box->state = SLAB_FULL;
+		if (bs->locked_heap)
+			list_push(&bs->full, bs->box);
+	} else if (bs->box != NULL) {
+		/* Another thread was faster: both stay. */
+		bs->box->state = SLAB_LISTED;
+		list_push(&bs->listed, bs->box);
+	}
+	bs->box = slab;
+}
+
+enum slab_put hak_bin_put(struct bin_slabs *bs, struct slab *slab, void *block,
+	struct slab **release)
+{
+	enum slab_put result = hak_slab_put(slab, &hak_bins[slab->bin], block);
+
+	if (result == SLAB_PUT_MOVE) {
+		reorder(bs, slab, release);
+		result = SLAB_PUT_OK;
+	}
+	if (result == SLAB_PUT_OK)
+		STORE_RELAXED(&bs->taken, bs->taken - 1);
+	return result;
+}
+
+static void tag_zero(unsigned bin, void **to, unsigned n)
+{
+	for (unsigned i = 0; bin >= L25_FIRST && i < n; i++) {
+		struct slab *slab = hak_page_map_slab(to[i]);
+		int index = hak_slab_index(slab, to[i]);
+
+		if (slab->bits[SLAB_ZERO] >> index & 1)
+			to[i] = (void *)((uintptr_t)to[i] | BLOCK_ZERO);
+	}
+}
+
+static void note_zero(struct slab *slab, void *tagged)
+{
+	uint64_t bit = (uint64_t)1 << hak_slab_index(slab, hak_untag(tagged));
+
+	if ((uintptr_t)tagged & BLOCK_ZERO)
+		slab->bits[SLAB_ZERO] |= bit;
+	else
+		slab->bits[SLAB_ZERO] &= ~bit;
+}
+
+static unsigned take_here(unsigned shard, unsigned bin, void **to, unsigned n)
+{
+	struct bin_slabs *bs = &hak_shards[shard].bin[bin];
+	unsigned got;
+
+	hak_lock(&bs->lock);
+	got = hak_bin_take(bs, to, n);
+	tag_zero(bin, to, got);
+	hak_unlock(&bs->lock);
+	return got;
+}
+
+/* Partly free slabs of other shards, before new memory is asked for. */
+static unsigned take_elsewhere(unsigned shard, unsigned bin, void **to,
+	unsigned n)
+{
+	unsigned count = LOAD_RELAXED(&hak_shard_count);
+
+	for (unsigned i = 1; i < count; i++) {
+		unsigned other = (shard + i) % count, got;
+
+		if (LOAD_RELAXED(&hak_shards[other].bin[bin].listed.count) == 0)
+			continue;
+		got = take_here(other, bin, to, n);
+		if (got != 0)
+			return got;
+	}
+	return 0;
+}
+
+unsigned hak_shard_take(unsigned shard, unsigned bin, void **to, unsigned n)
+{
+	struct bin_slabs *bs = &hak_shards[shard].bin[bin];
+	unsigned got = take_here(shard, bin, to, n);
+	struct slab *slab;
+
+	if (got == 0)
+		got = take_elsewhere(shard, bin, to, n);
+	if (got != 0)
+		return got;
+	slab = hak_slab_make(bin, NULL, LOAD_RELAXED(&bs->slabs) == 0 &&
+		shard == 0 ? PLACE_SMALL : PLACE_DENSE);
+	if (slab == NULL)
+		return 0;
+	slab->shard = (uint8_t)shard;
+	hak_lock(&bs->lock);
+	hak_bin_add(bs, slab);
+	got = hak_bin_take(bs, to, n);
+	tag_zero(bin, to, got);
+	hak_unlock(&bs->lock);
+	return got;
+}
+
+/* What a flush found wrong; reported when no lock is held. */
+struct finding {
+	const char *what;
+	const void *block;
+};
+
+/* Put those of the blocks that belong to the shard; the others move to the
+ * front.  Returns how many are left. */
+static unsigned flush_shard(unsigned shard, unsigned bin, void **blocks,
+	unsigned n, struct slab **release, struct finding *finding)
+{
+	struct bin_slabs *bs = &hak_shards[shard].bin[bin];
+	const struct hak_bin *shape = &hak_bins[bin];
+	bool one = LOAD_RELAXED(&hak_shard_count) == 1;
+	unsigned rest = 0, done = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		void *block = hak_untag(blocks[i]);
+		struct slab *slab = hak_page_map_slab(block);
+		enum slab_put result;
+
+		if (HAK_UNLIKELY(slab == NULL || slab->bin != bin)) {
+			*finding = (struct finding){ "double free", block };
+			continue;
+		}
+		if (!one && slab->shard != shard) {
+			blocks[rest++] = blocks[i];
+			continue;
+		}
+		result = hak_slab_put(slab, shape, block);
+		if (HAK_UNLIKELY(result != SLAB_PUT_OK)) {
+			if (result != SLAB_PUT_MOVE) {
+				*finding = (struct finding){
+					result == SLAB_PUT_DOUBLE
+						? "double free"
+						: "invalid pointer", block };
+				continue;
+			}
+			reorder(bs, slab, release);
+		}
+		if (bin >= L25_FIRST)
+			note_zero(slab, blocks[i]);
+		done++;
+	}
+	STORE_RELAXED(&bs->taken, bs->taken - done);
+	return rest;
+}
+
+/* Blocks in use fell to a quarter of what the slabs hold: what pins the rest
+ * may be in caches.  Asked again only after half of that is gone, too. */
+static void check_occupancy(struct bin_slabs *bs, unsigned bin)
+{
+	size_t bytes = bs->blocks * hak_bins[bin].size;
+
+	if (bs->taken >= bs->empty_below) {
+		if (bs->taken >= bs->blocks / 4 || bytes < 16 * GRANULE) {
+			bs->empty_below = bs->blocks / 4;
+			return;
+		}
+	}
+	if (bs->taken < bs->empty_below && bytes >= 16 * GRANULE) {
+		bs->empty_below = bs->taken / 2;
+		hak_due_set(DUE_EMPTY);
+	}
+}
+
+void hak_shard_flush(unsigned bin, void **blocks, unsigned n)
+{
+	struct finding finding = { NULL, NULL };
+	struct slab *release = NULL;
+
+	while (n != 0) {
+		struct slab *first = hak_page_map_slab(hak_untag(blocks[0]));
+		unsigned shard = first != NULL ? first->shard : 0;
+		struct bin_slabs *bs = &hak_shards[shard].bin[bin];
+
+		hak_lock(&bs->lock);
+		n = flush_shard(shard, bin, blocks, n, &release, &finding);
+		check_occupancy(bs, bin);
+		hak_unlock(&bs->lock);
+		if (finding.what != NULL)
+			hak_invalid_block("free", finding.what, finding.block);
+		finding.what = NULL;
+	}
+	hak_slab_release(release);
+}
+
+static size_t spill_max(unsigned bin)
+{
+	size_t bytes = MAGAZINE_BLOCKS * (size_t)hak_bins[bin].size;
+
+	return hak_options.retain == 0 ? 0 : MAX(SPILL_BYTES / bytes, 2);
+}
+
+bool hak_spill_put(unsigned bin, struct magazine *magazine)
+{
+	struct slab *first = hak_page_map_slab(magazine->slot[1]);
+	struct bin_slabs *bs;
+	bool ok;
+
+	if (first == NULL)
+		return false;
+	bs = &hak_shards[first->shard].bin[bin];
+	hak_lock(&bs->lock);
+	ok = bs->spill.count < spill_max(bin);
+	if (ok)
+		hak_magazine_push(&bs->spill, magazine);
+	hak_unlock(&bs->lock);
+	return ok;
+}
+
+struct magazine *hak_spill_take(unsigned shard, unsigned bin)
+{
+	struct bin_slabs *bs = &hak_shards[shard].bin[bin];
+	struct magazine *m;
+
+	if (LOAD_RELAXED(&bs->spill.count) == 0)
+		return NULL;
+	hak_lock(&bs->lock);
+	m = hak_magazine_pop_newest(&bs->spill);
+	hak_unlock(&bs->lock);
+	return m;
+}
+
+static void drain(unsigned shard, unsigned bin)
+{
+	struct magazine *m;
+
+	while ((m = hak_spill_take(shard, bin)) != NULL) {
+		hak_shard_flush(bin, m->slot + 1, MAGAZINE_BLOCKS);
+		hak_magazine_put(m);
+	}
+}
+
+void hak_spill_drain(void)
+{
+	unsigned count = LOAD_RELAXED(&hak_shard_count);
+
+	for (unsigned shard = 0; shard < count; shard++)
+		for (unsigned bin = TINY_FIRST; bin < L2_FIRST; bin++)
+			drain(shard, bin);
+}
+
+static struct slab *detach_empty(struct bin_slabs *bs)
+{
+	struct slab *release = NULL;
+
+	while (bs->warm_empty != 0) {
+		struct slab *slab = bs->warm.tail;
+
+		list_remove(&bs->warm, slab);
+		bs->warm_empty--;
+		drop(bs, slab, &release);
+	}
+	if (bs->box != NULL && is_empty(bs->box)) {
+		drop(bs, bs->box, &release);
+		bs->box = NULL;
+	}
+	return release;
+}
+
+static size_t purge_list(struct slab_list *list)
+{
+	size_t bytes = 0;
+
+	for (struct slab *s = list->head; s != NULL; s = s->next)
+		bytes += hak_slab_purge(s);
+	return bytes;
+}
+
+static size_t purge_bin(struct bin_slabs *bs, bool pages)
+{
+	struct slab *release;
+	size_t bytes = 0;
+
+	if (LOAD_RELAXED(&bs->slabs) == 0)
+		return 0;
+	hak_lock(&bs->lock);
+	release = detach_empty(bs);
+	if (pages) {
+		if (bs->box != NULL)
+			bytes += hak_slab_purge(bs->box);
+		bytes += purge_list(&bs->warm) + purge_list(&bs->listed);
+	}
+	hak_unlock(&bs->lock);
+	hak_slab_release(release);
+	return bytes;
+}
+
+static size_t purge_all(bool pages)
+{
+	unsigned count = LOAD_RELAXED(&hak_shard_count);
+	size_t bytes = 0;
+
+	for (unsigned shard = 0; shard < count; shard++)
+		for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
+			bytes += purge_bin(&hak_shards[shard].bin[bin], pages);
+	return bytes;
+}
+
+void hak_shard_release_empty(void)
+{
+	purge_all(false);
+}
+
+size_t hak_shard_purge(void)
+{
+	return purge_all(true);
+}
+
+enum sum { SUM_TAKEN, SUM_BLOCKS, SUM_SPILL };
+
+static size_t sum_bytes(enum sum what)
+{
+	unsigned count = LOAD_RELAXED(&hak_shard_count);
+	size_t bytes = 0;
+
+	for (unsigned shard = 0; shard < count; shard++) {
+		for (unsigned bin = TINY_FIRST; bin < BINS; bin++) {
+			struct bin_slabs *bs = &hak_shards[shard].bin[bin];
+			size_t n = what == SUM_TAKEN ? LOAD_RELAXED(&bs->taken)
+				: what == SUM_BLOCKS
+					? LOAD_RELAXED(&bs->blocks)
+					: LOAD_RELAXED(&bs->spill.count) *
+						MAGAZINE_BLOCKS;
+
+			bytes += n * hak_bins[bin].size;
+		}
+	}
+	return bytes;
+}
+
+size_t hak_shard_taken_bytes(void)
+{
+	return sum_bytes(SUM_TAKEN);
+}
+
+size_t hak_shard_slab_bytes(void)
+{
+	return sum_bytes(SUM_BLOCKS);
+}
+
+size_t hak_shard_spill_bytes(void)
+{
+	return sum_bytes(SUM_SPILL);
+}
+
+/* 0: as many as threads get into each other's way; else set by a test. */
+static unsigned forced_shards;
+static unsigned next_shard;
+
+void hak_shard_force(unsigned n)
+{
+	forced_shards = n;
+	STORE_RELAXED(&hak_shard_count, MAX(n, hak_shard_count));
+}
+
+unsigned hak_shard_assign(void)
+{
+	if (forced_shards == 0)
+		return 0;
+	return __atomic_fetch_add(&next_shard, 1, __ATOMIC_RELAXED) %
+		forced_shards;
+}
+
+void hak_shard_fork_lock(void)
+{
+	for (unsigned shard = 0; shard < hak_shard_count; shard++)
+		for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
+			hak_lock(&hak_shards[shard].bin[bin].lock);
+}
+
+void hak_shard_fork_unlock(void)
+{
+	for (unsigned shard = 0; shard < hak_shard_count; shard++)
+		for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
+			hak_unlock(&hak_shards[shard].bin[bin].lock);
+}
+
+void hak_shard_fork_reset(void)
+{
+	for (unsigned shard = 0; shard < hak_shard_count; shard++)
+		for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
+			hak_lock_reset(&hak_shards[shard].bin[bin].lock);
+}
