@@ -1,5 +1,273 @@
 /*
- * The library that replaces the process's malloc. The public API is included
- * rather than linked, so that both live in one translation unit.
+ * preload.c: the whole malloc family and the C++ operators.
+ *
+ * The names are glibc's ("Replacing malloc" in its manual, and what it still
+ * exports beside), at the base version: a definition with a version of its own
+ * would not answer references to malloc@GLIBC_2.2.5.
+ *
+ * The operators throw and honour the new-handler although this is C: the
+ * runtime's own functions are looked up when an allocation has failed.
  */
+#define HAK_IS_PRELOAD 1
 #include "api.c"
+
+#include "os.h"
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+#define ALIAS(name) HAK_EXPORT __attribute__((alias(#name), copy(name)))
+
+const struct hak_entry_points *hak_forward;
+
+static void *entry_heap_new(void)
+{
+	return hakmem_heap_new();
+}
+
+static void entry_heap_destroy(void *heap)
+{
+	hakmem_heap_destroy(heap);
+}
+
+static void *entry_heap_alloc(void *heap, size_t size, size_t align)
+{
+	return hak_heap_alloc(heap, size, align);
+}
+
+static void *entry_heap_calloc(void *heap, size_t count, size_t size)
+{
+	return hak_heap_calloc(heap, count, size);
+}
+
+static void *entry_heap_realloc(void *heap, void *block, size_t size)
+{
+	return hak_heap_realloc(heap, block, size);
+}
+
+static int entry_heap_stats(void *heap, void *stats)
+{
+	return hakmem_heap_stats(heap, stats);
+}
+
+HAK_EXPORT const struct hak_entry_points hakmem_preload_entry = {
+	hakmem_malloc, hakmem_calloc, hakmem_realloc, hakmem_aligned_alloc,
+	hakmem_free, hakmem_usable_size, hakmem_trim, entry_heap_new,
+	entry_heap_destroy, entry_heap_alloc, entry_heap_calloc,
+	entry_heap_realloc, entry_heap_stats,
+};
+
+/* Before any other library's constructor may start a thread or fork. */
+__attribute__((constructor)) static void preload_start(void)
+{
+	hak_heap_for_malloc();
+}
+
+void *malloc(size_t size) ALIAS(hakmem_malloc);
+void *calloc(size_t count, size_t size) ALIAS(hakmem_calloc);
+void *realloc(void *block, size_t size) ALIAS(hakmem_realloc);
+void free(void *block) ALIAS(hakmem_free);
+void cfree(void *block) ALIAS(hakmem_free);
+void free_sized(void *block, size_t size) ALIAS(hakmem_free_sized);
+void free_aligned_sized(void *block, size_t alignment, size_t size)
+	ALIAS(hakmem_free_aligned_sized);
+int posix_memalign(void **block, size_t alignment, size_t size)
+	ALIAS(hakmem_posix_memalign);
+void *reallocarray(void *block, size_t count, size_t size)
+	ALIAS(hakmem_reallocarray);
+
+HAK_EXPORT size_t malloc_usable_size(void *block)
+{
+	return hak_usable_size(block);
+}
+
+HAK_EXPORT void *aligned_alloc(size_t alignment, size_t size)
+{
+	return hakmem_aligned_alloc(alignment, size);
+}
+
+HAK_EXPORT void *memalign(size_t alignment, size_t size)
+{
+	return hakmem_aligned_alloc(alignment, size);
+}
+
+HAK_EXPORT void *valloc(size_t size)
+{
+	hak_start();
+	return hak_aligned_alloc(hak_page_size, size);
+}
+
+HAK_EXPORT void *pvalloc(size_t size)
+{
+	size_t bytes;
+
+	hak_start();
+	bytes = ALIGN_UP(size, hak_page_size);
+	if (bytes < size) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return hak_aligned_alloc(hak_page_size, bytes);
+}
+
+HAK_EXPORT int malloc_trim(size_t pad)
+{
+	return hakmem_trim(pad);
+}
+
+void *__libc_malloc(size_t size) ALIAS(hakmem_malloc);
+void *__libc_calloc(size_t count, size_t size) ALIAS(hakmem_calloc);
+void *__libc_realloc(void *block, size_t size) ALIAS(hakmem_realloc);
+void __libc_free(void *block) ALIAS(hakmem_free);
+void *__libc_memalign(size_t alignment, size_t size) ALIAS(memalign);
+void *__libc_valloc(size_t size) ALIAS(valloc);
+void *__libc_pvalloc(size_t size) ALIAS(pvalloc);
+
+/* C++: the names are mangled, no header declares them.  Weak references serve programs that link a C++ runtime, also a static
+ * one; the rest is for plugins that bring it along. */
+typedef void handler_function(void);
+
+extern handler_function *_ZSt15get_new_handlerv(void) __attribute__((weak));
+extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
+extern void *dlopen(const char *, int) __attribute__((weak));
+extern void *dlsym(void *restrict, const char *restrict)
+	__attribute__((weak));
+
+static void *cxx_runtime(const char *symbol)
+{
+	static const char *const names[] = { "libstdc++.so.6", "libc++.so.1" };
+	void *found = NULL;
+
+	if (dlopen == NULL || dlsym == NULL)
+		return NULL;
+	for (size_t i = 0; i < COUNT_OF(names) && found == NULL; i++) {
+		void *library = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
+
+		if (library != NULL)
+			found = dlsym(library, symbol);
+	}
+	return found;
+}
+
+static handler_function *new_handler(void)
+{
+	handler_function *(*get)(void) = _ZSt15get_new_handlerv;
+
+	if (get == NULL)
+		get = (handler_function *(*)(void))
+			cxx_runtime("_ZSt15get_new_handlerv");
+	return get != NULL ? get() : NULL;
+}
+
+static void throw_bad_alloc(void)
+{
+	void (*thrower)(void) = _ZSt17__throw_bad_allocv;
+
+	if (thrower == NULL)
+		thrower = (void (*)(void))
+			cxx_runtime("_ZSt17__throw_bad_allocv");
+	if (thrower != NULL)
+		thrower();
+}
+
+/* No memory: ask the new-handler for some until there is none, then throw;
+ * NULL for nothrow, and where no C++ runtime is. */
+static HAK_COLD void *new_failed(size_t size, size_t align, bool throws)
+{
+	handler_function *handler;
+
+	while ((handler = new_handler()) != NULL) {
+		void *block;
+
+		handler();
+		block = hak_aligned_alloc(align, size);
+		if (block != NULL)
+			return block;
+	}
+	if (throws)
+		throw_bad_alloc();
+	return NULL;
+}
+
+void *_Znwm(size_t size);
+void *_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow);
+void *_ZnwmSt11align_val_t(size_t size, size_t align);
+void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align,
+	const void *nothrow);
+void _ZdlPvRKSt9nothrow_t(void *block, const void *nothrow);
+void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align,
+	const void *nothrow);
+
+HAK_EXPORT void *_Znwm(size_t size)
+{
+	void *block = hak_malloc(size);
+
+	return HAK_LIKELY(block != NULL) ? block : new_failed(size, 1, true);
+}
+
+HAK_EXPORT void *_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow)
+{
+	void *block = hak_malloc(size);
+
+	(void)nothrow;
+	return HAK_LIKELY(block != NULL) ? block : new_failed(size, 1, false);
+}
+
+HAK_EXPORT void *_ZnwmSt11align_val_t(size_t size, size_t align)
+{
+	void *block = IS_POWER_OF_TWO(align) ? hak_aligned_alloc(align, size)
+					     : NULL;
+
+	return HAK_LIKELY(block != NULL || !IS_POWER_OF_TWO(align))
+		? block : new_failed(size, align, true);
+}
+
+HAK_EXPORT void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align,
+	const void *nothrow)
+{
+	void *block = IS_POWER_OF_TWO(align) ? hak_aligned_alloc(align, size)
+					     : NULL;
+
+	(void)nothrow;
+	return HAK_LIKELY(block != NULL || !IS_POWER_OF_TWO(align))
+		? block : new_failed(size, align, false);
+}
+
+void *_Znam(size_t size) ALIAS(_Znwm);
+void *_ZnamRKSt9nothrow_t(size_t size, const void *nothrow)
+	ALIAS(_ZnwmRKSt9nothrow_t);
+void *_ZnamSt11align_val_t(size_t size, size_t align)
+	ALIAS(_ZnwmSt11align_val_t);
+void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align,
+	const void *nothrow) ALIAS(_ZnwmSt11align_val_tRKSt9nothrow_t);
+
+/* delete: size and alignment need no look, the page map knows the bin. */
+HAK_EXPORT void _ZdlPvRKSt9nothrow_t(void *block, const void *nothrow)
+{
+	(void)nothrow;
+	hak_free(block);
+}
+
+HAK_EXPORT void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align,
+	const void *nothrow)
+{
+	(void)align;
+	(void)nothrow;
+	hak_free(block);
+}
+
+void _ZdlPv(void *block) ALIAS(hakmem_free);
+void _ZdaPv(void *block) ALIAS(hakmem_free);
+void _ZdlPvm(void *block, size_t size) ALIAS(hakmem_free_sized);
+void _ZdaPvm(void *block, size_t size) ALIAS(hakmem_free_sized);
+void _ZdlPvSt11align_val_t(void *block, size_t align) ALIAS(hakmem_free_sized);
+void _ZdaPvSt11align_val_t(void *block, size_t align) ALIAS(hakmem_free_sized);
+void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t align)
+	ALIAS(hakmem_free_aligned_sized);
+void _ZdaPvmSt11align_val_t(void *block, size_t size, size_t align)
+	ALIAS(hakmem_free_aligned_sized);
+void _ZdaPvRKSt9nothrow_t(void *block, const void *nothrow)
+	ALIAS(_ZdlPvRKSt9nothrow_t);
+void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align,
+	const void *nothrow) ALIAS(_ZdlPvSt11align_val_tRKSt9nothrow_t);

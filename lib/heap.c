@@ -1,0 +1,381 @@
+/*
+ * heap.c: birth, exit, registry and budget of heaps.
+ *
+ * I1  hak_heap points at a constant heap or at a registered one of its own
+ *     thread; it is set before anything that may allocate again.
+ * I2  hak_cache_share times the number of heaps stays within the budget (or
+ *     SHARE_LEAST each).
+ * I3  A heap on the free list holds no block and no magazine.
+ *
+ * The registry lock guards the lists of heaps.  It is the first lock taken,
+ * so a heap's depots may be emptied, slabs released and pages purged under
+ * it; maintenance gives way (trylock) when somebody else is at it.
+ */
+#include "heap.h"
+
+#include "arena.h"
+#include "locked_heap.h"
+#include "mapping.h"
+#include "options.h"
+#include "os.h"
+#include "shard.h"
+#include "span.h"
+#include "start.h"
+
+#include <pthread.h>
+
+#define HEAP_BYTES ALIGN_UP(sizeof(struct heap), CACHE_LINE)
+#define SHARE_LEAST (64 * KIB)
+#define CACHE_LEAST (8 * MIB)
+#define RETAIN_LEAST (16 * MIB)
+
+#define C4 HAK_CLOSED, HAK_CLOSED, HAK_CLOSED, HAK_CLOSED
+#define C16 C4, C4, C4, C4
+#define CLOSED_HEAP { { C16, C16, C16, C16, HAK_CLOSED } }
+_Static_assert(CODES == 65, "CLOSED_HEAP closes every code");
+
+#define UNBORN4 CLOSED_HEAP, CLOSED_HEAP, CLOSED_HEAP, CLOSED_HEAP
+_Static_assert(UNBORN_FREES == 16, "one initializer each");
+
+const struct constant_heaps hak_constant_heaps = {
+	{ UNBORN4, UNBORN4, UNBORN4, UNBORN4 }, CLOSED_HEAP,
+};
+
+__thread struct heap *hak_heap
+	__attribute__((tls_model("initial-exec"), visibility("hidden"))) =
+	(struct heap *)(uintptr_t)&hak_constant_heaps;
+
+static struct hak_lock registry_lock = HAK_LOCK_INIT(RANK_REGISTRY);
+
+/* Under registry_lock. */
+static struct heap *heaps;
+static struct heap *free_heaps;
+static size_t heap_count;
+static pthread_key_t exit_key;
+static bool exit_key_made;
+
+/* Read relaxed. */
+static size_t retain_bytes = RETAIN_LEAST;
+static uint64_t over_since_ms;
+
+size_t hak_heap_count(void)
+{
+	return LOAD_RELAXED(&heap_count);
+}
+
+size_t hak_heap_retain_bytes(void)
+{
+	return LOAD_RELAXED(&retain_bytes);
+}
+
+static size_t held_bytes(void)
+{
+	size_t bytes = 0;
+
+	for (struct heap *h = heaps; h != NULL; h = h->next)
+		bytes += hak_cache_held_bytes(h);
+	return bytes;
+}
+
+size_t hak_heap_held_bytes(void)
+{
+	size_t bytes;
+
+	hak_lock(&registry_lock);
+	bytes = held_bytes();
+	hak_unlock(&registry_lock);
+	return bytes;
+}
+
+static size_t live_without(size_t held)
+{
+	size_t taken = hak_shard_taken_bytes(), idle;
+
+	idle = held + hak_shard_spill_bytes();
+	return (taken > idle ? taken - idle : 0) + hak_span_live_bytes() +
+		hak_locked_heap_live_bytes();
+}
+
+size_t hak_heap_live_bytes(void)
+{
+	return live_without(hak_heap_held_bytes());
+}
+
+void hak_heap_visit(void (*visit)(struct heap *, void *), void *arg)
+{
+	hak_lock(&registry_lock);
+	for (struct heap *h = heaps; h != NULL; h = h->next)
+		visit(h, arg);
+	hak_unlock(&registry_lock);
+}
+
+/* Shares and bounds from what is live now.  Under registry_lock. */
+static void recompute(void)
+{
+	size_t held = held_bytes(), live = live_without(held), cache, retain;
+
+	cache = hak_options.cache != 0 ? hak_options.cache
+				       : MAX(CACHE_LEAST, live / 16);
+	retain = hak_options.retain != SIZE_MAX ? hak_options.retain
+						: MAX(RETAIN_LEAST, live / 8);
+	/* Caches count as empty memory. */
+	retain -= MIN(held, retain / 2);
+	STORE_RELAXED(&retain_bytes, retain);
+	STORE_RELAXED(&hak_cache_share,
+		MAX(SHARE_LEAST, cache / MAX(heap_count, 1)));
+}
+
+static struct heap *new_heap(void)
+{
+	struct heap *heap = free_heaps;
+	struct slab *chunk;
+
+	if (heap != NULL) {
+		free_heaps = heap->next;
+		return heap;
+	}
+	chunk = hak_arena_take(1, 1, heap_count == 0 ? PLACE_SMALL
+						     : PLACE_DENSE,
+		CODE_NONE, 0);
+	if (chunk == NULL)
+		return NULL;
+	if (!chunk->zero)
+		__builtin_memset((void *)chunk->base, 0, GRANULE);
+	for (size_t at = GRANULE / HEAP_BYTES; at-- > 0;) {
+		heap = (struct heap *)(chunk->base + at * HEAP_BYTES);
+		heap->next = free_heaps;
+		free_heaps = heap;
+	}
+	free_heaps = heap->next;
+	return heap;
+}
+
+static void heap_exit(void *arg);
+
+static void enrol(struct heap *heap)
+{
+	heap->next = heaps;
+	heap->prev = NULL;
+	if (heaps != NULL)
+		heaps->prev = heap;
+	heaps = heap;
+	STORE_RELAXED(&heap_count, heap_count + 1);
+	recompute();
+}
+
+static HAK_COLD struct heap *heap_birth(void)
+{
+	struct heap *heap;
+
+	hak_start();
+	hak_lock(&registry_lock);
+	heap = new_heap();
+	if (heap != NULL) {
+		*heap = (struct heap){ .lock = HAK_LOCK_INIT(RANK_HEAP) };
+		hak_cache_init(heap);
+		heap->shard = hak_shard_assign();
+		enrol(heap);
+	}
+	if (!exit_key_made)
+		exit_key_made = pthread_key_create(&exit_key, heap_exit) == 0;
+	hak_unlock(&registry_lock);
+	if (heap == NULL)
+		return NULL;
+	hak_heap = heap;
+	/* May allocate, and finds the heap in place. */
+	if (exit_key_made)
+		pthread_setspecific(exit_key, heap);
+	hak_start_late();
+	return heap;
+}
+
+static void heap_exit(void *arg)
+{
+	struct heap *heap = arg;
+
+	hak_heap = hak_heap_dead();
+	hak_cache_teardown(heap);
+	hak_lock(&registry_lock);
+	if (heap->prev != NULL)
+		heap->prev->next = heap->next;
+	else
+		heaps = heap->next;
+	if (heap->next != NULL)
+		heap->next->prev = heap->prev;
+	heap->next = free_heaps;
+	free_heaps = heap;
+	STORE_RELAXED(&heap_count, heap_count - 1);
+	recompute();
+	hak_unlock(&registry_lock);
+}
+
+struct heap *hak_heap_for_malloc(void)
+{
+	struct heap *heap = hak_heap;
+
+	if (HAK_LIKELY(!hak_heap_is_constant(heap)))
+		return heap;
+	return heap == hak_heap_dead() ? NULL : heap_birth();
+}
+
+struct heap *hak_heap_for_free(void)
+{
+	struct heap *heap = hak_heap;
+
+	if (HAK_LIKELY(!hak_heap_is_constant(heap)))
+		return heap;
+	if (heap == hak_heap_dead())
+		return NULL;
+	if (heap == hak_heap_unborn(UNBORN_FREES - 1))
+		return heap_birth();
+	hak_heap = (struct heap *)((uintptr_t)heap +
+		sizeof(struct constant_heap));
+	return NULL;
+}
+
+/* Empty memory beyond the bound goes, at once or after the delay. */
+static void purge_excess(void)
+{
+	size_t keep = hak_heap_retain_bytes();
+	uint64_t now;
+
+	if (hak_arena_dirty_bytes() <= keep) {
+		over_since_ms = 0;
+		return;
+	}
+	if (hak_options.purge_delay_ms != 0) {
+		now = hak_os_now_ms();
+		if (over_since_ms == 0)
+			over_since_ms = now;
+		if (now - over_since_ms < (uint64_t)hak_options.purge_delay_ms)
+			return;
+		over_since_ms = 0;
+	}
+	hak_arena_purge(keep);
+}
+
+static void flush_all_depots(void)
+{
+	for (struct heap *h = heaps; h != NULL; h = h->next)
+		hak_cache_flush_depots(h);
+}
+
+/* Slabs are mostly free: empty what may pin them, then, if that was not
+ * enough, give back the free pages inside them. */
+static void empty_caches(void)
+{
+	size_t live, resident;
+
+	if (!hak_heap_is_constant(hak_heap))
+		hak_cache_flush(hak_heap);
+	flush_all_depots();
+	hak_spill_drain();
+	live = live_without(held_bytes());
+	resident = hak_arena_used_bytes() + hak_mapping_bytes();
+	if (resident > live + hak_heap_retain_bytes() / 2)
+		hak_shard_purge();
+}
+
+HAK_COLD void hak_heap_maintain(void)
+{
+	unsigned due;
+
+	if (!hak_try_lock(&registry_lock))
+		return;
+	/* What is set from here on is for the next round. */
+	due = __atomic_exchange_n(&hak_due, 0, __ATOMIC_RELAXED);
+	if (due & DUE_EMPTY)
+		empty_caches();
+	recompute();
+	purge_excess();
+	hak_unlock(&registry_lock);
+}
+
+static size_t give_back(size_t keep, bool pages)
+{
+	size_t bytes = 0;
+
+	hak_lock(&registry_lock);
+	if (!hak_heap_is_constant(hak_heap))
+		hak_cache_flush(hak_heap);
+	flush_all_depots();
+	hak_spill_drain();
+	if (pages)
+		bytes += hak_shard_purge();
+	else
+		hak_shard_release_empty();
+	bytes += hak_arena_purge(keep);
+	recompute();
+	hak_unlock(&registry_lock);
+	return bytes;
+}
+
+HAK_COLD bool hak_heap_recover(void)
+{
+	size_t before = hak_arena_used_bytes();
+
+	give_back(0, false);
+	return hak_arena_release() || hak_arena_used_bytes() < before;
+}
+
+size_t hak_heap_trim(size_t keep)
+{
+	return give_back(keep, true);
+}
+
+void hak_heap_fork_prepare(void)
+{
+	hak_lock_fork_prepare();
+	hak_lock(&registry_lock);
+	hak_locked_heap_fork_lock();
+	hak_shard_fork_lock();
+	hak_lock(&hak_magazine_lock);
+	hak_lock(&hak_arena_lock);
+	hak_lock(&hak_mapping_lock);
+	hak_lock(&hak_meta_lock);
+	hak_lock(&hak_page_map_lock);
+	hak_lock_fork_begin();
+}
+
+void hak_heap_fork_parent(void)
+{
+	/* Taken by other libraries' handlers, if at all: nobody else can hold
+	 * it while the registry is locked. */
+	if (!hak_heap_is_constant(hak_heap))
+		hak_lock_reset(&hak_heap->lock);
+	hak_lock_fork_end();
+	hak_unlock(&hak_page_map_lock);
+	hak_unlock(&hak_meta_lock);
+	hak_unlock(&hak_mapping_lock);
+	hak_unlock(&hak_arena_lock);
+	hak_unlock(&hak_magazine_lock);
+	hak_shard_fork_unlock();
+	hak_locked_heap_fork_unlock();
+	hak_unlock(&registry_lock);
+}
+
+/* The other threads are gone and their caches torn: strike their heaps.  What
+ * lay in them is lost to this process, within the budget. */
+void hak_heap_fork_child(void)
+{
+	struct heap *own = hak_heap_is_constant(hak_heap) ? NULL : hak_heap;
+
+	hak_lock_fork_end();
+	hak_lock_reset(&hak_page_map_lock);
+	hak_lock_reset(&hak_meta_lock);
+	hak_lock_reset(&hak_mapping_lock);
+	hak_lock_reset(&hak_arena_lock);
+	hak_lock_reset(&hak_magazine_lock);
+	hak_shard_fork_reset();
+	hak_locked_heap_fork_reset();
+	hak_lock_reset(&registry_lock);
+	heaps = own;
+	heap_count = own != NULL;
+	if (own != NULL) {
+		own->next = own->prev = NULL;
+		hak_lock_reset(&own->lock);
+	}
+	hak_lock(&registry_lock);
+	recompute();
+	hak_unlock(&registry_lock);
+}

@@ -1,0 +1,531 @@
+/*
+ * unified_cache.c: refill, overflow and the byte reservation of a heap.
+ *
+ * I1  reserved_bytes is the sum of cap * size over attached bins, and
+ *     reserved_bytes + depot_bytes stays within hak_cache_share: caps and
+ *     depots grow only where that leaves room.  A bin's first cap may exceed
+ *     it (a thread must be able to hold one block).
+ * I2  A depot holds full magazines only, so only bins whose front is a whole
+ *     magazine have one.
+ * I3  The slot below a front's start is NULL.
+ *
+ * Caps double on misses and on overflows: a bin that is not used costs what
+ * it had at first.  A depot grows on a miss by what was given away since the
+ * last one: a bin that only frees hands its magazines on at once, a bin that
+ * swings keeps what it will need.
+ */
+#include "unified_cache.h"
+
+#include "options.h"
+#include "shard.h"
+
+#define SPARES_MAX 4
+#define BATCH_FIRST 16
+#define BATCH_MAX 64
+#define RING_BYTES (256 * KIB)
+#define L25_RING_BYTES (2 * MIB)
+#define L2_BATCH_BYTES (64 * KIB)
+
+size_t hak_cache_share = 8 * MIB;
+
+static size_t size_of(unsigned bin)
+{
+	return hak_bins[bin].size;
+}
+
+/* HAKMEM_TINY_UNIFIED_Cn, or -1. */
+static int unified_max(unsigned bin)
+{
+	const int of_band[BANDS] = {
+		hak_options.tiny_unified_c0, hak_options.tiny_unified_c1,
+		hak_options.tiny_unified_c2, hak_options.tiny_unified_c3,
+		hak_options.tiny_unified_c4, hak_options.tiny_unified_c5,
+		hak_options.tiny_unified_c6, hak_options.tiny_unified_c7 };
+
+	return of_band[hak_band_of(bin)];
+}
+
+static unsigned cap_max(unsigned bin)
+{
+	size_t cap;
+
+	if (bin < L2_FIRST) {
+		int most = unified_max(bin);
+
+		return most < 0 ? MAGAZINE_BLOCKS
+				: MIN((unsigned)most, MAGAZINE_BLOCKS);
+	}
+	if (bin < L25_FIRST)
+		cap = MIN((size_t)hak_options.l2_ring_cap,
+			RING_BYTES / size_of(bin));
+	else
+		cap = MIN((size_t)hak_options.l25_ring_cap,
+			L25_RING_BYTES / size_of(bin));
+	return (unsigned)cap;
+}
+
+static unsigned cap_first(unsigned bin)
+{
+	size_t size = size_of(bin);
+	unsigned cap = size <= 256 ? 16 : bin < L2_FIRST ? 8
+		: bin < L25_FIRST ? (unsigned)MAX(16 * KIB / size, 1) : 1;
+
+	return MIN(cap, cap_max(bin));
+}
+
+/* Magazines the option allows beside a full front; -1: no option. */
+static int depot_fixed(unsigned bin)
+{
+	int most = bin < L2_FIRST ? unified_max(bin) : -1;
+
+	return most < 0 ? -1 : MAX(most / MAGAZINE_BLOCKS - 1, 0);
+}
+
+/* HAKMEM_TINY_REFILL_COUNT and the more specific ones; 0: none set. */
+static unsigned refill_option(unsigned bin)
+{
+	const int of_band[BANDS] = {
+		hak_options.tiny_refill_count_c0,
+		hak_options.tiny_refill_count_c1,
+		hak_options.tiny_refill_count_c2,
+		hak_options.tiny_refill_count_c3,
+		hak_options.tiny_refill_count_c4,
+		hak_options.tiny_refill_count_c5,
+		hak_options.tiny_refill_count_c6,
+		hak_options.tiny_refill_count_c7 };
+	unsigned band = hak_band_of(bin);
+	int group = band < 4 ? hak_options.tiny_refill_count_hot
+			     : hak_options.tiny_refill_count_mid;
+
+	if (of_band[band] != 0)
+		return (unsigned)of_band[band];
+	return (unsigned)(group != 0 ? group : hak_options.tiny_refill_count);
+}
+
+static unsigned batch_first(unsigned bin)
+{
+	unsigned option = bin < L2_FIRST ? refill_option(bin) : 0;
+
+	if (option != 0)
+		return option;
+	if (bin < L2_FIRST)
+		return BATCH_FIRST;
+	return bin < L25_FIRST
+		? (unsigned)MAX(MIN(L2_BATCH_BYTES / 4 / size_of(bin), 16), 1)
+		: 1;
+}
+
+static unsigned batch_max(unsigned bin)
+{
+	unsigned option = bin < L2_FIRST ? refill_option(bin) : 0;
+
+	if (option != 0)
+		return option;
+	if (bin < L2_FIRST)
+		return BATCH_MAX;
+	return bin < L25_FIRST
+		? (unsigned)MAX(L2_BATCH_BYTES / size_of(bin), 1) : 1;
+}
+
+static void **start_of(const struct cached_bin *cb)
+{
+	return cb->end - cb->cap;
+}
+
+static bool fits(const struct heap *heap, size_t more)
+{
+	return heap->reserved_bytes + heap->depot_bytes + more <=
+		LOAD_RELAXED(&hak_cache_share);
+}
+
+static void reserve(struct heap *heap, long bytes)
+{
+	STORE_RELAXED(&heap->reserved_bytes,
+		heap->reserved_bytes + (size_t)bytes);
+}
+
+static struct magazine *spare_take(struct heap *heap)
+{
+	struct magazine *m = hak_magazine_pop_newest(&heap->spare);
+
+	return m != NULL ? m : hak_magazine_take();
+}
+
+static void spare_put(struct heap *heap, struct magazine *m)
+{
+	if (heap->spare.count < SPARES_MAX)
+		hak_magazine_push(&heap->spare, m);
+	else
+		hak_magazine_put(m);
+}
+
+/* Give the bin its first magazine. */
+static bool attach(struct heap *heap, unsigned bin)
+{
+	struct cached_bin *cb = &heap->bin[bin];
+	unsigned cap = cap_first(bin);
+	struct magazine *m;
+
+	if (cap == 0)
+		return false;
+	if (!fits(heap, cap * size_of(bin)))
+		cap = MIN(cap, bin < L2_FIRST ? 4u : 1u);
+	m = spare_take(heap);
+	if (m == NULL)
+		return false;
+	cb->end = hak_magazine_end(m);
+	STORE_RELAXED(&cb->cap, (uint8_t)cap);
+	cb->batch = (uint8_t)batch_first(bin);
+	cb->depot_max = depot_fixed(bin) < 0 ? 1 : (uint16_t)depot_fixed(bin);
+	start_of(cb)[-1] = NULL;
+	STORE_RELAXED(hak_stack(heap, bin), start_of(cb));
+	reserve(heap, (long)(cap * size_of(bin)));
+	return true;
+}
+
+/* Another cap; the front's blocks move to its new start and must fit. */
+static void set_cap(struct heap *heap, unsigned bin, unsigned cap)
+{
+	struct cached_bin *cb = &heap->bin[bin];
+	void ***stack = hak_stack(heap, bin), **from = start_of(cb);
+	size_t n = (size_t)(*stack - from);
+	void **to = cb->end - cap;
+
+	reserve(heap, ((long)cap - cb->cap) * (long)size_of(bin));
+	__builtin_memmove(to, from, n * sizeof *to);
+	to[-1] = NULL;
+	STORE_RELAXED(&cb->cap, (uint8_t)cap);
+	STORE_RELAXED(stack, to + n);
+}
+
+static bool grow(struct heap *heap, unsigned bin, unsigned want)
+{
+	struct cached_bin *cb = &heap->bin[bin];
+	unsigned cap = MIN(want, cap_max(bin));
+
+	if (cap <= cb->cap || !fits(heap, (cap - cb->cap) * size_of(bin)))
+		return false;
+	set_cap(heap, bin, cap);
+	return true;
+}
+
+static struct magazine *depot_pop(struct heap *heap, unsigned bin, bool oldest)
+{
+	struct magazine_list *depot = &heap->bin[bin].depot;
+	struct magazine *m;
+
+	hak_lock(&heap->lock);
+	m = oldest ? hak_magazine_pop_oldest(depot)
+		   : hak_magazine_pop_newest(depot);
+	if (m != NULL)
+		STORE_RELAXED(&heap->depot_bytes, heap->depot_bytes -
+			MAGAZINE_BLOCKS * size_of(bin));
+	hak_unlock(&heap->lock);
+	return m;
+}
+
+static void depot_push(struct heap *heap, unsigned bin, struct magazine *m)
+{
+	hak_lock(&heap->lock);
+	hak_magazine_push(&heap->bin[bin].depot, m);
+	STORE_RELAXED(&heap->depot_bytes,
+		heap->depot_bytes + MAGAZINE_BLOCKS * size_of(bin));
+	hak_unlock(&heap->lock);
+}
+
+/* A full magazine leaves this heap: to another thread, or into bitmaps. */
+static void give_away(unsigned bin, struct magazine *m)
+{
+	if (hak_spill_put(bin, m))
+		return;
+	hak_shard_flush(bin, m->slot + 1, MAGAZINE_BLOCKS);
+	hak_magazine_put(m);
+}
+
+/* The bin whose depot holds the most bytes, or 0. */
+static unsigned fattest(const struct heap *heap)
+{
+	unsigned found = 0;
+	size_t most = 0;
+
+	for (unsigned bin = TINY_FIRST; bin < L2_FIRST; bin++) {
+		size_t bytes = LOAD_RELAXED(&heap->bin[bin].depot.count) *
+			size_of(bin);
+
+		if (bytes > most) {
+			most = bytes;
+			found = bin;
+		}
+	}
+	return found;
+}
+
+/* Make room in the budget at the cost of the largest depot. */
+static void evict_for(struct heap *heap, size_t bytes)
+{
+	while (!fits(heap, bytes)) {
+		unsigned bin = fattest(heap);
+		struct magazine *m = bin != 0 ? depot_pop(heap, bin, true)
+					      : NULL;
+
+		if (m == NULL)
+			return;
+		give_away(bin, m);
+	}
+}
+
+/* A magazine of the depot, or one that another thread spilled, becomes the
+ * front; the empty one is put aside. */
+static void *swap_in(struct heap *heap, unsigned bin, struct magazine *full)
+{
+	struct cached_bin *cb = &heap->bin[bin];
+
+	spare_put(heap, hak_magazine_of_end(cb->end));
+	cb->end = hak_magazine_end(full);
+	STORE_RELAXED(hak_stack(heap, bin), cb->end - 1);
+	return cb->end[-1];
+}
+
+static void *refill_magazine(struct heap *heap, unsigned bin)
+{
+	struct cached_bin *cb = &heap->bin[bin];
+	struct magazine *m = NULL;
+
+	if (LOAD_RELAXED(&cb->depot.count) != 0)
+		m = depot_pop(heap, bin, false);
+	if (m == NULL) {
+		grow(heap, bin, MAGAZINE_BLOCKS);
+		if (cb->cap == MAGAZINE_BLOCKS)
+			m = hak_spill_take(heap->shard, bin);
+	}
+	return m != NULL ? swap_in(heap, bin, m) : NULL;
+}
+
+/* A miss is the moment to learn that the depot was too small. */
+static void learn(struct cached_bin *cb, unsigned bin)
+{
+	unsigned more = MIN(cb->credit, cb->depot_max + 1u);
+
+	if (more == 0 || depot_fixed(bin) >= 0)
+		return;
+	cb->depot_max = (uint16_t)MIN(cb->depot_max + more, 60000u);
+	cb->credit = (uint16_t)(cb->credit - more);
+}
+
+static bool has_spill(const struct heap *heap, unsigned bin)
+{
+	return LOAD_RELAXED(&hak_shards[heap->shard].bin[bin].spill.count) != 0;
+}
+
+void *hak_cache_refill(struct heap *heap, unsigned bin)
+{
+	struct cached_bin *cb = &heap->bin[bin];
+	void ***stack = hak_stack(heap, bin), **start, *block;
+	unsigned n;
+
+	if (cb->end == NULL && !attach(heap, bin))
+		return hak_shard_take(heap->shard, bin, &block, 1) != 0 ? block
+									: NULL;
+	if (bin < L2_FIRST) {
+		if (LOAD_RELAXED(&cb->depot.count) != 0 ||
+		    has_spill(heap, bin)) {
+			block = refill_magazine(heap, bin);
+			if (block != NULL)
+				return block;
+		}
+		learn(cb, bin);
+	}
+	if (cb->batch > cb->cap / 2)
+		grow(heap, bin, cb->cap * 2u);
+	start = start_of(cb);
+	n = hak_shard_take(heap->shard, bin, start, MIN(cb->batch, cb->cap));
+	if (n == 0)
+		return NULL;
+	if (cb->batch < batch_max(bin))
+		cb->batch = (uint8_t)MIN(cb->batch * 2u, batch_max(bin));
+	STORE_RELAXED(stack, start + n - 1);
+	return start[n - 1];
+}
+
+/* The older half of a stack into bitmaps, in place. */
+static void flush_half(struct heap *heap, unsigned bin)
+{
+	struct cached_bin *cb = &heap->bin[bin];
+	void ***stack = hak_stack(heap, bin), **start = start_of(cb);
+	size_t held = (size_t)(*stack - start), n = (held + 1) / 2;
+
+	hak_shard_flush(bin, start, (unsigned)n);
+	__builtin_memmove(start, start + n, (held - n) * sizeof *start);
+	STORE_RELAXED(stack, start + held - n);
+	cb->batch = (uint8_t)batch_first(bin);
+}
+
+/* A full magazine is put away and an empty one takes its place. */
+static bool exchange(struct heap *heap, unsigned bin)
+{
+	struct cached_bin *cb = &heap->bin[bin];
+	struct magazine *full = hak_magazine_of_end(cb->end);
+	struct magazine *empty = spare_take(heap);
+
+	if (empty == NULL)
+		return false;
+	cb->end = hak_magazine_end(empty);
+	STORE_RELAXED(hak_stack(heap, bin), start_of(cb));
+	if (cb->depot_max != 0)
+		evict_for(heap, MAGAZINE_BLOCKS * size_of(bin));
+	if (cb->depot_max == 0 ||
+	    !fits(heap, MAGAZINE_BLOCKS * size_of(bin))) {
+		give_away(bin, full);
+		cb->batch = (uint8_t)batch_first(bin);
+		return true;
+	}
+	depot_push(heap, bin, full);
+	if (LOAD_RELAXED(&cb->depot.count) > cb->depot_max) {
+		full = depot_pop(heap, bin, true);
+		cb->batch = (uint8_t)batch_first(bin);
+		if (cb->credit < UINT16_MAX)
+			cb->credit++;
+		if (full != NULL)
+			give_away(bin, full);
+	}
+	return true;
+}
+
+/* The share became smaller since this bin's cap was granted. */
+static void shrink(struct heap *heap, unsigned bin)
+{
+	struct cached_bin *cb = &heap->bin[bin];
+	unsigned cap = MAX(cb->cap / 2, cap_first(bin));
+	void **start = start_of(cb);
+	size_t held = (size_t)(*hak_stack(heap, bin) - start);
+
+	if (cap >= cb->cap)
+		return;
+	if (held >= cap) {
+		size_t n = held - cap / 2;
+
+		hak_shard_flush(bin, start, (unsigned)n);
+		__builtin_memmove(start, start + n,
+			(held - n) * sizeof *start);
+		STORE_RELAXED(hak_stack(heap, bin), start + held - n);
+	}
+	set_cap(heap, bin, cap);
+}
+
+void hak_cache_overflow(struct heap *heap, unsigned bin, void *block)
+{
+	struct cached_bin *cb = &heap->bin[bin];
+	void ***stack = hak_stack(heap, bin);
+
+	if (cb->end == NULL && !attach(heap, bin)) {
+		hak_shard_flush(bin, &block, 1);
+		return;
+	}
+	if (hak_push(stack, block))
+		return;
+	if (!fits(heap, 0)) {
+		evict_for(heap, 0);
+		if (!fits(heap, 0))
+			shrink(heap, bin);
+	} else {
+		grow(heap, bin, cb->cap * 2u);
+	}
+	if (hak_push(stack, block))
+		return;
+	if (cb->cap != MAGAZINE_BLOCKS || bin >= L2_FIRST ||
+	    !exchange(heap, bin))
+		flush_half(heap, bin);
+	hak_push(stack, block);
+}
+
+void hak_cache_flush_depots(struct heap *heap)
+{
+	for (unsigned bin = TINY_FIRST; bin < L2_FIRST; bin++) {
+		struct magazine *m;
+
+		while (LOAD_RELAXED(&heap->bin[bin].depot.count) != 0 &&
+		       (m = depot_pop(heap, bin, true)) != NULL) {
+			hak_shard_flush(bin, m->slot + 1, MAGAZINE_BLOCKS);
+			hak_magazine_put(m);
+		}
+	}
+}
+
+static void flush_fronts(struct heap *heap)
+{
+	for (unsigned bin = TINY_FIRST; bin < BINS; bin++) {
+		struct cached_bin *cb = &heap->bin[bin];
+		void ***stack = hak_stack(heap, bin), **start;
+
+		if (cb->end == NULL)
+			continue;
+		start = start_of(cb);
+		if (*stack != start)
+			hak_shard_flush(bin, start, (unsigned)(*stack - start));
+		STORE_RELAXED(stack, start);
+		cb->batch = (uint8_t)batch_first(bin);
+		cb->credit = 0;
+		if (depot_fixed(bin) < 0)
+			cb->depot_max = 1;
+		if (cb->cap > cap_first(bin))
+			set_cap(heap, bin, cap_first(bin));
+	}
+}
+
+void hak_cache_flush(struct heap *heap)
+{
+	flush_fronts(heap);
+	hak_cache_flush_depots(heap);
+}
+
+void hak_cache_teardown(struct heap *heap)
+{
+	struct magazine *m;
+
+	hak_cache_flush(heap);
+	for (unsigned bin = TINY_FIRST; bin < BINS; bin++) {
+		struct cached_bin *cb = &heap->bin[bin];
+
+		if (cb->end == NULL)
+			continue;
+		STORE_RELAXED(hak_stack(heap, bin), HAK_CLOSED);
+		hak_magazine_put(hak_magazine_of_end(cb->end));
+		cb->end = NULL;
+		reserve(heap, -(long)(cb->cap * size_of(bin)));
+	}
+	while ((m = hak_magazine_pop_newest(&heap->spare)) != NULL)
+		hak_magazine_put(m);
+	ASSERT(heap->reserved_bytes == 0 && heap->depot_bytes == 0);
+}
+
+void hak_cache_init(struct heap *heap)
+{
+	for (unsigned code = 0; code < CODES; code++)
+		heap->top[code] = HAK_CLOSED;
+	for (unsigned i = 0; i < BINS - L25_FIRST; i++)
+		heap->l25_top[i] = HAK_CLOSED;
+}
+
+size_t hak_cache_held(const struct heap *heap, unsigned bin)
+{
+	const struct cached_bin *cb = &heap->bin[bin];
+	void **top = LOAD_RELAXED(hak_stack((struct heap *)heap, bin));
+	size_t n = LOAD_RELAXED(&cb->depot.count) * MAGAZINE_BLOCKS;
+
+	if (hak_is_full(top))
+		return top == HAK_CLOSED ? n : n + LOAD_RELAXED(&cb->cap);
+	/* A front's start is not the thread's to publish: count back to the
+	 * end of the magazine. */
+	return n + LOAD_RELAXED(&cb->cap) -
+		(size_t)((void **)ALIGN_UP((uintptr_t)top, MAGAZINE_BYTES) -
+			top);
+}
+
+size_t hak_cache_held_bytes(const struct heap *heap)
+{
+	size_t bytes = 0;
+
+	for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
+		bytes += hak_cache_held(heap, bin) * size_of(bin);
+	return bytes;
+}
