@@ -59,8 +59,7 @@ static int is_control(char c)
 	return byte < ' ' || byte == 127;
 }
 
-void hak_text_add_bytes(
-	struct hak_text *text, const char *bytes, size_t length)
+void hak_text_add_bytes(struct hak_text *text, const char *bytes, size_t length)
 {
 	for (; length; length--, bytes++)
 		add_char(text, is_control(*bytes) ? '?' : *bytes);
@@ -157,8 +156,7 @@ static int may_warn(void)
 
 	if (atomic_load_explicit(&warnings, memory_order_relaxed) > WARNINGS)
 		return 0;
-	before =
-		atomic_fetch_add_explicit(&warnings, 1, memory_order_relaxed);
+	before = atomic_fetch_add_explicit(&warnings, 1, memory_order_relaxed);
 	if (before == WARNINGS) {
 		char buffer[LINE_BYTES];
 		struct hak_text text;
@@ -179,8 +177,7 @@ static void say(const char *function, const char *what)
 	end_line(&text);
 }
 
-static void say_ptr(
-	const char *function, const char *what, const void *pointer)
+static void say_ptr(const char *function, const char *what, const void *pointer)
 {
 	char buffer[LINE_BYTES];
 	struct hak_text text;

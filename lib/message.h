@@ -13,7 +13,7 @@
  */
 struct hak_text {
 	char *buffer;
-	size_t length;   /* bytes in use, the NUL not counted */
+	size_t length;	 /* bytes in use, the NUL not counted */
 	size_t capacity; /* bytes of the buffer, the NUL's included */
 	int cut;	 /* 1: something did not fit */
 };
@@ -44,8 +44,7 @@ int hak_text_write(const struct hak_text *text, int fd);
  */
 void hak_warn(const char *function, const char *what);
 void hak_warn_ptr(const char *function, const char *what, const void *pointer);
-void hak_warn_num(
-	const char *function, const char *what, unsigned long value);
+void hak_warn_num(const char *function, const char *what, unsigned long value);
 void hak_warn_text(const char *function, const char *what, const char *text);
 
 /* The same line, never suppressed; then the process ends by SIGABRT. */

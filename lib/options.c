@@ -57,9 +57,9 @@ static const struct hak_option table[ROWS] = {
 /* C lets a string fill its array without a NUL: not here. */
 #define HAKMEM_OPTION(field, name, kind, fallback, least, greatest, what)      \
 	_Static_assert(sizeof(name) <= HAK_OPTION_NAME_BYTES &&                \
-			sizeof(what) <= HAK_OPTION_WHAT_BYTES &&               \
-			sizeof(HAK_WORDS_##kind(field)) <=                     \
-				HAK_OPTION_WORDS_BYTES,                        \
+			       sizeof(what) <= HAK_OPTION_WHAT_BYTES &&        \
+			       sizeof(HAK_WORDS_##kind(field)) <=              \
+				       HAK_OPTION_WORDS_BYTES,                 \
 		"a string of the row is too long: " name);
 #include "options.def"
 #undef HAKMEM_OPTION
@@ -82,7 +82,7 @@ static int is_auto(const struct hak_option *option, unsigned long number)
 static int has_auto(const struct hak_option *option)
 {
 	return option->kind != HAK_OPTION_PATH &&
-		is_auto(option, option->fallback);
+	       is_auto(option, option->fallback);
 }
 
 static int equal(const char *a, const char *b)
@@ -143,7 +143,7 @@ static int parse_size(const char *text, unsigned long *number)
 	if (factor == 0)
 		return parse_digits(text, end, number);
 	return parse_digits(text, end - 1, number) &&
-		!__builtin_mul_overflow(*number, factor, number);
+	       !__builtin_mul_overflow(*number, factor, number);
 }
 
 static int parse_bool(const char *text, unsigned long *number)
@@ -212,7 +212,7 @@ int hak_option_parse(const struct hak_option *option, const char *text,
 		return 1;
 	}
 	return parse_number(option, text, &value->number) &&
-		!is_auto(option, value->number);
+	       !is_auto(option, value->number);
 }
 
 size_t hak_option_count(void)
@@ -263,8 +263,8 @@ static int store_path(const struct hak_option *option, const char *path)
 	return 1;
 }
 
-static int store(const struct hak_option *option,
-	const struct hak_option_value *value)
+static int store(
+	const struct hak_option *option, const struct hak_option_value *value)
 {
 	switch (option->kind) {
 	case HAK_OPTION_PATH:
@@ -353,10 +353,9 @@ static void take_entry(char **block, const char *entry)
 
 	if (!option)
 		tell_unknown_name(entry);
-	else if (entry[length] == '=' &&
-		look_up(block, option) == entry + length + 1 &&
-		option != &table[ROW_abort_conf] &&
-		option != &table[ROW_verbose])
+	else if (look_up(block, option) == entry + length + 1 &&
+		 option != &table[ROW_abort_conf] &&
+		 option != &table[ROW_verbose])
 		take(option, entry + length + 1);
 }
 
@@ -365,8 +364,7 @@ static void read_block(char **block)
 {
 	char **entry;
 
-	take(&table[ROW_abort_conf],
-		look_up(block, &table[ROW_abort_conf]));
+	take(&table[ROW_abort_conf], look_up(block, &table[ROW_abort_conf]));
 	take(&table[ROW_verbose], look_up(block, &table[ROW_verbose]));
 	for (entry = block; *entry; entry++)
 		if (is_ours(*entry))
@@ -433,8 +431,8 @@ void hak_option_add_value(
 	else if (option->kind == HAK_OPTION_SIZE)
 		add_number(option, *(size_t *)field_of(option), text);
 	else
-		add_number(option,
-			(unsigned long)*(int *)field_of(option), text);
+		add_number(
+			option, (unsigned long)*(int *)field_of(option), text);
 }
 
 void hak_option_add_default(

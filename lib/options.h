@@ -74,7 +74,7 @@ enum {
 struct hak_option {
 	char name[HAK_OPTION_NAME_BYTES];
 	char what[HAK_OPTION_WHAT_BYTES];
-	char words[HAK_OPTION_WORDS_BYTES]; /* ENUM: "auto|always|never"; else empty */
+	char words[HAK_OPTION_WORDS_BYTES]; /* ENUM: "a|b|c", else empty */
 	enum hak_option_kind kind;
 	unsigned int offset;	/* of the field in struct hak_options */
 	unsigned long fallback; /* outside least..greatest: auto */

@@ -59,9 +59,14 @@ static void test_builder(void)
 	is_str(size(5UL << 40), "5120G", "size: G is the last suffix");
 	is_str(foreign("a\tb\x1b[1mc\x7f\n", 99), "a?b?[1mc??",
 		"foreign: control characters are shown as ?");
-	is_str(foreign("gr\xc3\xbc\xc3\x9f" "e", 99), "gr\xc3\xbc\xc3\x9f" "e",
+	is_str(foreign("gr\xc3\xbc\xc3\x9f"
+		       "e",
+		       99),
+		"gr\xc3\xbc\xc3\x9f"
+		"e",
 		"foreign: other letters stay");
-	is_str(foreign("abcdef", 6), "abcdef", "foreign: just as long as may be");
+	is_str(foreign("abcdef", 6), "abcdef",
+		"foreign: just as long as may be");
 	is_str(foreign("abcdef", 5), "abcde...", "foreign: longer");
 	is_str(foreign("", 5), "", "foreign: empty");
 }
@@ -82,7 +87,7 @@ static void test_cut(void)
 		inside &= buffer[capacity] == '#';
 		ended &= buffer[fits] == '\0' && text.length == fits;
 		cut_right &= text.cut == (capacity < 6) &&
-			memcmp(buffer, whole, fits) == 0;
+			     memcmp(buffer, whole, fits) == 0;
 	}
 	ok(inside, "builder: nothing is written beyond the buffer");
 	ok(ended, "builder: the buffer always ends in NUL");
@@ -194,8 +199,8 @@ static void die_blocking(void)
 	die();
 }
 
-static void is_said(void (*fn)(void), int signal, const char *said,
-	const char *name)
+static void is_said(
+	void (*fn)(void), int signal, const char *said, const char *name)
 {
 	int status, got = tap_child(fn, &status, buffer, sizeof buffer);
 
@@ -233,8 +238,9 @@ static void test_warnings(void)
 
 	tap_child(say_often, &status, buffer, sizeof buffer);
 	is_int(lines(buffer), 17, "16 warnings and one more line");
-	ok(strstr(buffer, "number: 15\n"
-			  "hakmem: warn: further messages are suppressed\n") != NULL,
+	ok(strstr(buffer,
+		   "number: 15\n"
+		   "hakmem: warn: further messages are suppressed\n") != NULL,
 		"the line after the 16th says that it was the last");
 
 	tap_child(say_in_threads, &status, buffer, sizeof buffer);

@@ -15,20 +15,25 @@ static char buffer[8192];
 
 static const struct hak_option rows[] = {
 	[HAK_OPTION_BOOL] = {.kind = HAK_OPTION_BOOL, .greatest = 1},
-	[HAK_OPTION_COUNT] = {.kind = HAK_OPTION_COUNT, .fallback = 64,
-		.least = 1, .greatest = 127},
-	[HAK_OPTION_SIZE] = {.kind = HAK_OPTION_SIZE, .fallback = SIZE_MAX,
+	[HAK_OPTION_COUNT] = {.kind = HAK_OPTION_COUNT,
+		.fallback = 64,
+		.least = 1,
+		.greatest = 127},
+	[HAK_OPTION_SIZE] = {.kind = HAK_OPTION_SIZE,
+		.fallback = SIZE_MAX,
 		.greatest = PTRDIFF_MAX},
 	[HAK_OPTION_MS] = {.kind = HAK_OPTION_MS, .greatest = 3600000},
 	[HAK_OPTION_PATH] = {.kind = HAK_OPTION_PATH},
 	[HAK_OPTION_ENUM] = {.kind = HAK_OPTION_ENUM,
-		.words = "auto|always|never", .greatest = 2},
+		.words = "auto|always|never",
+		.greatest = 2},
 };
-static const struct hak_option tristate = {.kind = HAK_OPTION_ENUM,
-	.words = "0|1|json", .greatest = 2};
+static const struct hak_option tristate = {
+	.kind = HAK_OPTION_ENUM, .words = "0|1|json", .greatest = 2};
 /* every number is in range but the last, which is auto */
 static const struct hak_option widest = {.kind = HAK_OPTION_SIZE,
-	.fallback = ULONG_MAX, .greatest = ULONG_MAX - 1};
+	.fallback = ULONG_MAX,
+	.greatest = ULONG_MAX - 1};
 
 enum { REFUSED = -1 };
 
@@ -37,8 +42,8 @@ static long long parse(const struct hak_option *option, const char *text)
 {
 	struct hak_option_value value;
 
-	return hak_option_parse(option, text, &value)
-		? (long long)value.number : REFUSED;
+	return hak_option_parse(option, text, &value) ? (long long)value.number
+						      : REFUSED;
 }
 
 static void test_bool(void)
@@ -68,7 +73,7 @@ static void test_range(void)
 
 		snprintf(digits, sizeof digits, "%d", n);
 		right &= parse(&rows[HAK_OPTION_COUNT], digits) ==
-			(n >= 1 && n <= 127 ? n : REFUSED);
+			 (n >= 1 && n <= 127 ? n : REFUSED);
 	}
 	ok(right, "count: of 0 to 999 exactly 1 to 127");
 	is_int(parse(&rows[HAK_OPTION_COUNT], "0000000000000000000000042"), 42,
@@ -109,19 +114,19 @@ static void test_bytes(void)
 	for (int c = 1; c < 256; c++) {
 		char one[] = {(char)c, '\0'}, two[] = {'7', (char)c, '\0'};
 		int digit = c >= '0' && c <= '9';
-		long long suffixed = c == 'k' || c == 'K' ? 7LL << 10
-			: c == 'm' || c == 'M'		  ? 7LL << 20
-			: c == 'g' || c == 'G'		  ? 7LL << 30
-							  : REFUSED;
+		long long suffixed = c == 'k' || c == 'K'   ? 7LL << 10
+				     : c == 'm' || c == 'M' ? 7LL << 20
+				     : c == 'g' || c == 'G' ? 7LL << 30
+							    : REFUSED;
 
 		single &= parse(&rows[HAK_OPTION_MS], one) ==
-				(digit ? c - '0' : REFUSED) &&
-			parse(&rows[HAK_OPTION_SIZE], one) ==
-				(digit ? c - '0' : REFUSED);
+				  (digit ? c - '0' : REFUSED) &&
+			  parse(&rows[HAK_OPTION_SIZE], one) ==
+				  (digit ? c - '0' : REFUSED);
 		second &= parse(&rows[HAK_OPTION_MS], two) ==
-				(digit ? 70 + c - '0' : REFUSED) &&
-			parse(&rows[HAK_OPTION_SIZE], two) ==
-				(digit ? 70 + c - '0' : suffixed);
+				  (digit ? 70 + c - '0' : REFUSED) &&
+			  parse(&rows[HAK_OPTION_SIZE], two) ==
+				  (digit ? 70 + c - '0' : suffixed);
 	}
 	ok(single, "numbers: of all bytes only digits");
 	ok(second, "numbers: after a digit only digits and suffixes");
@@ -133,9 +138,16 @@ static void test_size(void)
 		const char *text;
 		long long bytes;
 	} cases[] = {
-		{"0", 0}, {"0K", 0}, {"1", 1}, {"64K", 65536},
-		{"64k", 65536}, {"3M", 3LL << 20}, {"3m", 3LL << 20},
-		{"2G", 2LL << 30}, {"2g", 2LL << 30}, {"1025", 1025},
+		{"0", 0},
+		{"0K", 0},
+		{"1", 1},
+		{"64K", 65536},
+		{"64k", 65536},
+		{"3M", 3LL << 20},
+		{"3m", 3LL << 20},
+		{"2G", 2LL << 30},
+		{"2g", 2LL << 30},
+		{"1025", 1025},
 		{"9223372036854775807", PTRDIFF_MAX},
 		{"9223372036854775808", REFUSED},
 		{"9007199254740991K", PTRDIFF_MAX - 1023},
@@ -173,7 +185,8 @@ static void test_overflow(void)
 	ok(!hak_option_parse(&widest, "18446744073709551620", &value),
 		"size: overflow by the last digit");
 	ok(hak_option_parse(&widest, "auto", &value) &&
-			value.number == ULONG_MAX, "size: auto");
+			value.number == ULONG_MAX,
+		"size: auto");
 }
 
 static void test_words(void)
@@ -201,9 +214,11 @@ static void test_path(void)
 	struct hak_option_value value;
 
 	ok(hak_option_parse(option, "/tmp/x", &value) &&
-			strcmp(value.path, "/tmp/x") == 0, "path: any text");
+			strcmp(value.path, "/tmp/x") == 0,
+		"path: any text");
 	ok(hak_option_parse(option, "auto", &value) &&
-			strcmp(value.path, "auto") == 0, "path: even auto");
+			strcmp(value.path, "auto") == 0,
+		"path: even auto");
 	ok(!hak_option_parse(option, "", &value), "path: not empty");
 }
 
@@ -230,7 +245,7 @@ static int accepts(const struct hak_option *option, unsigned long number)
 
 	snprintf(digits, sizeof digits, "%lu", number);
 	return hak_option_parse(option, digits, &value) &&
-		value.number == number;
+	       value.number == number;
 }
 
 static int keeps_limits(const struct hak_option *option)
@@ -238,16 +253,16 @@ static int keeps_limits(const struct hak_option *option)
 	if (option->kind == HAK_OPTION_PATH || option->kind == HAK_OPTION_ENUM)
 		return 1;
 	return accepts(option, option->least) &&
-		accepts(option, option->greatest) &&
-		!accepts(option, option->least - 1) &&
-		!accepts(option, option->greatest + 1);
+	       accepts(option, option->greatest) &&
+	       !accepts(option, option->least - 1) &&
+	       !accepts(option, option->greatest + 1);
 }
 
 static int knows_auto(const struct hak_option *option)
 {
 	struct hak_option_value value;
 	int outside = option->fallback < option->least ||
-		option->fallback > option->greatest;
+		      option->fallback > option->greatest;
 
 	if (option->kind == HAK_OPTION_PATH || option->kind == HAK_OPTION_ENUM)
 		return 1;
@@ -268,11 +283,11 @@ static int is_well_formed(const struct hak_option *option)
 	size_t words = (size_t)word_count(option->words);
 
 	return strncmp(option->name, "HAKMEM_", 7) == 0 &&
-		option->what[0] != '\0' &&
-		strspn(option->name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-			strlen(option->name) &&
-		(option->kind != HAK_OPTION_ENUM ||
-			option->greatest + 1 == words);
+	       option->what[0] != '\0' &&
+	       strspn(option->name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+		       strlen(option->name) &&
+	       (option->kind != HAK_OPTION_ENUM ||
+		       option->greatest + 1 == words);
 }
 
 static int is_found_alone(const struct hak_option *option)
@@ -291,10 +306,10 @@ static int says_its_value(const struct hak_option *option)
 	const char *text = text_of(hak_option_add_default, option);
 
 	return strcmp(text, text_of(hak_option_add_value, option)) == 0 &&
-		hak_option_source(option) == HAK_SOURCE_DEFAULT &&
-		(option->kind == HAK_OPTION_PATH ||
-			(hak_option_parse(option, text, &value) &&
-				value.number == option->fallback));
+	       hak_option_source(option) == HAK_SOURCE_DEFAULT &&
+	       (option->kind == HAK_OPTION_PATH ||
+		       (hak_option_parse(option, text, &value) &&
+			       value.number == option->fallback));
 }
 
 static void test_table(void)
@@ -308,7 +323,8 @@ static void test_table(void)
 		ok(knows_auto(option), "%s: auto", option->name);
 		ok(says_its_value(option), "%s: default", option->name);
 	}
-	is_ptr(hak_option_at(hak_option_count()), NULL, "no row after the last");
+	is_ptr(hak_option_at(hak_option_count()), NULL,
+		"no row after the last");
 	is_ptr(hak_option_find("HAKMEM_CACH", 11), NULL, "no shorter name");
 	is_ptr(hak_option_find("HAKMEM_CACHES", 13), NULL, "no longer name");
 	ok(hak_option_find("HAKMEM_CACHES", 12) != NULL, "a length is obeyed");
@@ -340,8 +356,7 @@ static void test_ranges(void)
 /* --- The environment ---------------------------------------------------- */
 
 /* In a child: say what is not as it should be. */
-#define EXPECT(condition)                                                      \
-	((condition) ? (void)0 : hak_warn("test", #condition))
+#define EXPECT(condition) ((condition) ? (void)0 : hak_warn("test", #condition))
 
 static void leaves_early(void)
 {
@@ -519,8 +534,8 @@ static void tells_only_so_much(void)
 	hak_options_init(block, 0);
 }
 
-static void dies_with(void (*fn)(void), int signal, const char *said,
-	const char *name)
+static void dies_with(
+	void (*fn)(void), int signal, const char *said, const char *name)
 {
 	int status, got = tap_child(fn, &status, buffer, sizeof buffer);
 
@@ -563,8 +578,8 @@ static void test_environment(void)
 }
 
 /* A value of the row that is not its default. */
-static void other_value(const struct hak_option *option, char *text,
-	size_t room)
+static void other_value(
+	const struct hak_option *option, char *text, size_t room)
 {
 	if (option->kind == HAK_OPTION_ENUM)
 		snprintf(text, room, "%s", strrchr(option->words, '|') + 1);
@@ -609,8 +624,8 @@ static void takes_every_row(void)
 	/* a program may overwrite its environment: nothing may change */
 	memset(entries, '!', sizeof entries);
 	for (size_t i = 0; i < count; i++)
-		EXPECT(!strchr(text_of(hak_option_add_value, hak_option_at(i)),
-			'!'));
+		EXPECT(!strchr(
+			text_of(hak_option_add_value, hak_option_at(i)), '!'));
 }
 
 static void test_set(void)

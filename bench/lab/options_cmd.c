@@ -26,7 +26,7 @@ static void print_help(void)
 	fputs("Usage: hakmem options [-d] [NAME=VALUE]...\n"
 	      "Lists the variables that tune hakmem: the value that a program\n"
 	      "started from here would see, the default, the values accepted\n"
-	      "and where the value comes from. Each is explained in hakmem(7).\n"
+	      "and where it comes from. Each is explained in hakmem(7).\n"
 	      "\n"
 	      "A NAME=VALUE stands before the environment. An unknown name or\n"
 	      "a bad value, here or in the environment, is refused.\n"
@@ -106,8 +106,8 @@ int hak_options_main(int argc, char **argv)
 	argc -= optind;
 	for (int i = 0; i < argc; i++)
 		if (!hak_setting_is(argv[i]))
-			hak_command_fail(STATUS_FAILED, "not NAME=VALUE: %s",
-				argv[i]);
+			hak_command_fail(
+				STATUS_FAILED, "not NAME=VALUE: %s", argv[i]);
 	hak_setting_apply(argv, argc);
 	hak_options_init(environ, 0);
 	mark_settings(argv, argc);

@@ -49,7 +49,7 @@ static int is_same_file(const char *a, const char *b)
 	struct stat x, y;
 
 	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
-		x.st_ino == y.st_ino;
+	       x.st_ino == y.st_ino;
 }
 
 /*
@@ -94,8 +94,8 @@ static _Noreturn void run_loader(
 
 	for (size_t i = 0; i < sizeof(unwanted) / sizeof(*unwanted); i++)
 		unsetenv(unwanted[i]);
-	if (setenv(variable, list, 1) == 0 &&
-		dup2(out, STDOUT_FILENO) >= 0 && dup2(out, STDERR_FILENO) >= 0)
+	if (setenv(variable, list, 1) == 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+		dup2(out, STDERR_FILENO) >= 0)
 		execl(target->loader, target->loader, "--list", target->path,
 			(char *)NULL);
 	_exit(STATUS_FAILED);
@@ -118,8 +118,8 @@ static void read_line(char *line, const char *library, struct answer *answer)
 			*arrow = '\0';
 		if (strcmp(line + 1, library) == 0) {
 			answer->loaded = 1;
-			snprintf(answer->file, sizeof(answer->file), "%s",
-				file);
+			snprintf(
+				answer->file, sizeof(answer->file), "%s", file);
 		}
 	} else if (address && strstr(line, library) && strstr(line, variable)) {
 		address[strcspn(address, ")")] = '\0';
@@ -225,6 +225,6 @@ void hak_preload_set(const struct target *target, const char *library)
 	else if (realpath(library, real))
 		try_and_set(target, real);
 	else
-		hak_command_fail(STATUS_FAILED, "%s: %s", library,
-			strerror(errno));
+		hak_command_fail(
+			STATUS_FAILED, "%s: %s", library, strerror(errno));
 }

@@ -36,8 +36,7 @@ static const struct shorthand shorthands[] = {
 		"print statistics when the command ends"},
 	{"stats-file", "=FILE", "HAKMEM_STATS_FILE", NULL,
 		"print them to FILE; %p in it is the process's number"},
-	{"check", "", "HAKMEM_CHECK", "1",
-		"look for misuse of memory; slow"},
+	{"check", "", "HAKMEM_CHECK", "1", "look for misuse of memory; slow"},
 };
 enum {
 	SHORTHANDS = sizeof(shorthands) / sizeof(*shorthands),
@@ -75,13 +74,14 @@ static void print_help(void)
 		stdout);
 	for (int i = 0; i < SHORTHANDS; i++)
 		if (exists(&shorthands[i]))
-			print_option(shorthands[i].name,
-				shorthands[i].argument, shorthands[i].what);
-	print_option("lib", "=PATH", "preload this library instead of hakmem's"
-				     " own");
+			print_option(shorthands[i].name, shorthands[i].argument,
+				shorthands[i].what);
+	print_option("lib", "=PATH",
+		"preload this library instead of hakmem's own");
 	fputs("  -h, --help               print this text\n"
 	      "\n"
-	      "Exit status: that of command; 125 if hakmem fails, 126 if command"
+	      "Exit status: that of command; 125 if hakmem fails, 126 if"
+	      " command"
 	      " cannot be\n"
 	      "run, 127 if it is not found.\n",
 		stdout);
@@ -100,9 +100,9 @@ static char *setting_of(const struct shorthand *shorthand, const char *value)
 
 static int argument_kind(const struct shorthand *shorthand)
 {
-	return !shorthand->value     ? required_argument
-		: *shorthand->argument ? optional_argument
-				       : no_argument;
+	return !shorthand->value      ? required_argument
+	       : *shorthand->argument ? optional_argument
+				      : no_argument;
 }
 
 static void list_options(struct option options[OPTIONS + 1])
@@ -113,8 +113,8 @@ static void list_options(struct option options[OPTIONS + 1])
 		if (exists(&shorthands[i]))
 			options[n++] = (struct option){shorthands[i].name,
 				argument_kind(&shorthands[i]), NULL, i};
-	options[n++] = (struct option){
-		"lib", required_argument, NULL, OPTION_LIB};
+	options[n++] =
+		(struct option){"lib", required_argument, NULL, OPTION_LIB};
 	options[n++] = (struct option){"help", no_argument, NULL, OPTION_HELP};
 	options[n] = (struct option){NULL, 0, NULL, 0};
 }
@@ -151,7 +151,7 @@ static int take_arguments(
 		} else if (option != -1) {
 			hak_command_bad_option(argv);
 		} else if (optind < argc && hak_setting_is(argv[optind]) &&
-			strcmp(argv[optind - 1], "--") != 0) {
+			   strcmp(argv[optind - 1], "--") != 0) {
 			argv[(*count)++] = argv[optind++];
 		} else {
 			return optind;
@@ -188,6 +188,6 @@ int hak_run_main(int argc, char **argv)
 		execvp(argv[0], argv);
 		error = errno;
 	}
-	hak_command_fail(exec_status(error), "%s: %s", argv[0],
-		strerror(error));
+	hak_command_fail(
+		exec_status(error), "%s: %s", argv[0], strerror(error));
 }

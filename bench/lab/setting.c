@@ -38,13 +38,12 @@ static int distance(const char *a, int length, const char *b)
 
 		row[0] = i;
 		for (int j = 1; j <= columns; j++) {
-			int differ = toupper((unsigned char)a[i - 1]) !=
-				b[j - 1];
+			int differ =
+				toupper((unsigned char)a[i - 1]) != b[j - 1];
 			int replaced = diagonal + differ;
 
 			diagonal = row[j];
-			row[j] = least(replaced,
-				least(row[j], row[j - 1]) + 1);
+			row[j] = least(replaced, least(row[j], row[j - 1]) + 1);
 		}
 	}
 	return row[columns];
@@ -77,8 +76,8 @@ static void tell_unknown_name(const char *name, int length)
 		hak_command_warn("unknown variable: %.*s (the nearest is %s)",
 			length, name, near);
 	else
-		hak_command_warn("not a variable of hakmem: %.*s", length,
-			name);
+		hak_command_warn(
+			"not a variable of hakmem: %.*s", length, name);
 }
 
 static void tell_bad_value(const struct hak_option *option, const char *value)

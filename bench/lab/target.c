@@ -94,7 +94,7 @@ static int is_other_privilege(int fd)
 	if ((status.st_mode & group) == group && status.st_gid != getgid())
 		return 1;
 	return getuid() != 0 &&
-		fgetxattr(fd, "security.capability", NULL, 0) > 0;
+	       fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
 /* glibc's loaders, as its ports name them; musl's is ld-musl-*. */
@@ -104,8 +104,7 @@ static int is_glibc_loader(const char *loader)
 	const char *name = slash ? slash + 1 : loader;
 
 	return strncmp(name, "ld-linux", 8) == 0 ||
-		strncmp(name, "ld64.so", 7) == 0 ||
-		strcmp(name, "ld.so.1") == 0;
+	       strncmp(name, "ld64.so", 7) == 0 || strcmp(name, "ld.so.1") == 0;
 }
 
 /* The first bytes of a file, of which an ELF header is the longest. */
@@ -120,7 +119,7 @@ static const char *read_loader(
 	for (unsigned int i = 0; i < header->e_phnum; i++) {
 		ElfW(Phdr) segment;
 		off_t at = (off_t)(header->e_phoff +
-			(ElfW(Off))i * header->e_phentsize);
+				   (ElfW(Off))i * header->e_phentsize);
 
 		if (pread(fd, &segment, sizeof(segment), at) !=
 			(ssize_t)sizeof(segment))
@@ -177,8 +176,8 @@ static int has_malloc(const ElfW(Sym) * symbols, size_t count,
 static int exports_malloc(int fd, const ElfW(Ehdr) * header)
 {
 	size_t count = header->e_shnum;
-	ElfW(Shdr) *sections = read_part(
-		fd, header->e_shoff, count * sizeof(*sections));
+	ElfW(Shdr) *sections =
+		read_part(fd, header->e_shoff, count * sizeof(*sections));
 	int found = 0;
 
 	for (size_t i = 0; sections && i < count; i++) {
@@ -193,8 +192,8 @@ static int exports_malloc(int fd, const ElfW(Ehdr) * header)
 		name_part = read_part(fd, names->sh_offset, names->sh_size);
 		if (symbol_part && name_part)
 			found |= has_malloc(symbol_part,
-				symbols->sh_size / sizeof(ElfW(Sym)),
-				name_part, names->sh_size);
+				symbols->sh_size / sizeof(ElfW(Sym)), name_part,
+				names->sh_size);
 		free(symbol_part);
 		free(name_part);
 	}
