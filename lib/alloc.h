@@ -32,33 +32,50 @@ void *hak_heap_alloc(struct locked_heap *heap, size_t size, size_t align);
 void *hak_heap_calloc(struct locked_heap *heap, size_t count, size_t size);
 void *hak_heap_realloc(struct locked_heap *heap, void *block, size_t size);
 
+/* Where a function's result goes: spares the hit path a move. */
+#if defined(__x86_64__)
+#define IN_RESULT_REGISTER(p) __asm__("" : "+a"(p))
+#else
+#define IN_RESULT_REGISTER(p) ((void)0)
+#endif
+
+/* Keeps the compiler from holding the address of a top in a register of its
+ * own: indexing from the heap costs nothing, computing the address does. */
+#define INDEX_FROM(heap) __asm__("" : "+r"(heap))
+
 HAK_INLINE void *hak_malloc(size_t size)
 {
+	struct heap *heap;
 	void **top, *block;
 	unsigned bin;
 
 	if (HAK_UNLIKELY(size > TINY_MAX))
 		return hak_alloc_above(size);
 	bin = hak_tiny_bins[(size + 7) >> 3];
-	top = LOAD_RELAXED(&hak_heap->top[bin]);
+	heap = hak_heap;
+	top = LOAD_RELAXED(&heap->top[bin]);
 	block = top[-1];
+	IN_RESULT_REGISTER(block);
+	INDEX_FROM(heap);
 	if (HAK_UNLIKELY(block == NULL))
 		return hak_alloc_slow(size);
-	STORE_RELAXED(&hak_heap->top[bin], top - 1);
+	STORE_RELAXED(&heap->top[bin], top - 1);
 	return block;
 }
 
 HAK_INLINE void hak_free(void *block)
 {
+	struct heap *heap = hak_heap;
 	unsigned code = hak_page_map_code(block);
-	void **top = LOAD_RELAXED(&hak_heap->top[code]);
+	void **top = LOAD_RELAXED(&heap->top[code]);
 
+	INDEX_FROM(heap);
 	if (HAK_UNLIKELY(hak_is_full(top))) {
 		hak_free_slow(block);
 		return;
 	}
 	*top = block;
-	STORE_RELAXED(&hak_heap->top[code], top + 1);
+	STORE_RELAXED(&heap->top[code], top + 1);
 }
 
 #endif

@@ -159,8 +159,7 @@ static unsigned find_run(struct arena *arena, unsigned from, unsigned n,
 
 static void advise_dense(struct arena *arena)
 {
-	size_t skip = arena->next == NULL ? WINDOW_GRANULES
-					  : SUPERSLAB_GRANULES;
+	size_t skip = arena == arenas ? WINDOW_GRANULES : SUPERSLAB_GRANULES;
 
 	if (arena->huge || hak_options.thp == HAK_THP_NEVER ||
 	    arena->granules <= skip)
@@ -391,15 +390,27 @@ bool hak_arena_resize(struct slab *slab, unsigned granules)
 	return ok;
 }
 
-/* A piece to purge: a wholly free SuperSlab, or (whole == false) any run of
- * dirty granules inside one. */
+/* What to purge next, the cheapest first: a wholly free SuperSlab, a run where
+ * small pages are already, a run inside a huge page. */
+enum purge_kind { PURGE_WHOLE, PURGE_SMALL, PURGE_SPLIT, PURGE_KINDS };
+
 struct piece {
 	struct arena *arena;
 	unsigned at;
 	unsigned n;
 };
 
-static bool find_piece(struct piece *piece, bool whole)
+static enum purge_kind kind_of(const struct arena *arena, unsigned first)
+{
+	if (bits_count(arena->free, first, SUPERSLAB_GRANULES) ==
+	    SUPERSLAB_GRANULES)
+		return PURGE_WHOLE;
+	return !arena->huge || (arena == arenas && first < WINDOW_GRANULES) ||
+			arena->split >> first / SUPERSLAB_GRANULES & 1
+		? PURGE_SMALL : PURGE_SPLIT;
+}
+
+static bool find_piece(struct piece *piece, enum purge_kind kind)
 {
 	bool found = false;
 
@@ -408,14 +419,11 @@ static bool find_piece(struct piece *piece, bool whole)
 			unsigned end = s + SUPERSLAB_GRANULES, at;
 
 			at = bits_next(a->dirty, s, end, true);
-			if (at == end)
+			if (at == end || kind_of(a, s) != kind)
 				continue;
-			if (whole && bits_count(a->free, s,
-					SUPERSLAB_GRANULES) <
-					SUPERSLAB_GRANULES)
-				continue;
-			*piece = (struct piece){ a, at, whole ? end - at :
-				bits_next(a->dirty, at, end, false) - at };
+			*piece = (struct piece){ a, at, kind == PURGE_WHOLE
+				? end - at
+				: bits_next(a->dirty, at, end, false) - at };
 			/* The last found is the highest: low addresses are
 			 * taken again first. */
 			found = true;
@@ -463,22 +471,22 @@ static size_t purge_piece(const struct piece *piece, bool whole)
 
 size_t hak_arena_purge(size_t keep)
 {
-	size_t done = 0, target = keep - keep / 8;
+	size_t done = 0, bytes = 1;
 	struct piece piece;
 
 	if (hak_arena_dirty_bytes() <= keep)
 		return 0;
 	hak_lock(&hak_arena_lock);
-	while (dirty_granules * GRANULE > target) {
-		bool whole = find_piece(&piece, true);
-		size_t bytes;
+	for (unsigned kind = PURGE_WHOLE; kind < PURGE_KINDS; kind++) {
+		/* Whole SuperSlabs are cheap: some more, not to be back at
+		 * once. */
+		size_t target = kind == PURGE_WHOLE ? keep - keep / 8 : keep;
 
-		if (!whole && !find_piece(&piece, false))
-			break;
-		bytes = purge_piece(&piece, whole);
-		done += bytes;
-		if (bytes == 0)
-			break;
+		while (dirty_granules * GRANULE > target && bytes != 0 &&
+		       find_piece(&piece, kind)) {
+			bytes = purge_piece(&piece, kind == PURGE_WHOLE);
+			done += bytes;
+		}
 	}
 	hak_unlock(&hak_arena_lock);
 	return done;

@@ -119,8 +119,7 @@ static void recompute(void)
 	retain = hak_options.retain != SIZE_MAX ? hak_options.retain
 						: MAX(RETAIN_LEAST, live / 8);
 	/* Caches count as empty memory. */
-	retain -= MIN(held, retain / 2);
-	STORE_RELAXED(&retain_bytes, retain);
+	STORE_RELAXED(&retain_bytes, retain - MIN(held, retain / 4));
 	STORE_RELAXED(&hak_cache_share,
 		MAX(SHARE_LEAST, cache / MAX(heap_count, 1)));
 }
@@ -260,19 +259,28 @@ static void flush_all_depots(void)
 		hak_cache_flush_depots(h);
 }
 
-/* Slabs are mostly free: empty what may pin them, then, if that was not
- * enough, give back the free pages inside them. */
+/* Bytes that may be resident beyond what the program holds. */
+static size_t waste_bytes(void)
+{
+	size_t resident = hak_arena_used_bytes() + hak_mapping_bytes(), live;
+
+	resident -= MIN(resident, hak_shard_purged_bytes());
+	live = live_without(held_bytes());
+	return resident > live ? resident - live : 0;
+}
+
+/* Slabs are mostly free.  Where that is more than may stay, empty what may
+ * pin them, then give back the free pages inside them. */
 static void empty_caches(void)
 {
-	size_t live, resident;
-
+	if (waste_bytes() <= hak_heap_retain_bytes() / 2)
+		return;
 	if (!hak_heap_is_constant(hak_heap))
 		hak_cache_flush(hak_heap);
 	flush_all_depots();
 	hak_spill_drain();
-	live = live_without(held_bytes());
-	resident = hak_arena_used_bytes() + hak_mapping_bytes();
-	if (resident > live + hak_heap_retain_bytes() / 2)
+	recompute();
+	if (waste_bytes() > hak_heap_retain_bytes())
 		hak_shard_purge();
 }
 

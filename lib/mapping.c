@@ -13,6 +13,7 @@
 
 #include "due.h"
 #include "lock.h"
+#include "options.h"
 #include "os.h"
 #include "page_map.h"
 
@@ -98,6 +99,21 @@ static void publish(struct slab *slab, unsigned code, bool on)
 	hak_due_set(DUE_BUDGET);
 }
 
+static void describe(struct slab *slab, void *start, size_t size, size_t room,
+	unsigned code)
+{
+	slab->base = (uintptr_t)start;
+	slab->mapped = true;
+	slab->zero = true;
+	slab->owner = NULL;
+	slab->shard = 0;
+	slab->bin = (uint8_t)code;
+	slab->granules = 0;
+	slab->span_bytes = size;
+	slab->room = room;
+	slab->state = SLAB_SPAN;
+}
+
 struct slab *hak_mapping_take(size_t size, size_t align, unsigned code,
 	bool is_slab)
 {
@@ -113,16 +129,13 @@ struct slab *hak_mapping_take(size_t size, size_t align, unsigned code,
 		put_descriptor(slab);
 		return NULL;
 	}
-	slab->base = (uintptr_t)start;
-	slab->mapped = true;
-	slab->zero = true;
-	slab->owner = NULL;
-	slab->shard = 0;
-	slab->bin = (uint8_t)code;
-	slab->granules = is_slab ? (uint16_t)(size / GRANULE) : 0;
-	slab->span_bytes = is_slab ? 0 : size;
-	slab->room = size;
-	slab->state = SLAB_SPAN;
+	describe(slab, start, size, size, code);
+	if (is_slab) {
+		slab->granules = (uint16_t)(size / GRANULE);
+		slab->span_bytes = 0;
+	} else if (hak_options.thp != HAK_THP_NEVER && size >= SUPERSLAB) {
+		hak_os_hugepage(start, size, true);
+	}
 	publish(slab, code, true);
 	return slab;
 }
@@ -228,6 +241,27 @@ bool hak_mapping_resize(struct slab *slab, size_t size)
 	}
 	account_resize(slab, size);
 	return true;
+}
+
+struct slab *hak_mapping_adopt(void *span, size_t old, size_t size,
+	unsigned code)
+{
+	struct slab *slab = take_descriptor();
+	size_t room = 0;
+	char *target = slab != NULL ? reserve_room(size, &room) : NULL;
+
+	if (target != NULL && hak_page_map_cover((uintptr_t)target, size) &&
+	    hak_os_move_pages(span, target, old)) {
+		describe(slab, target, old, room, code);
+		slab->zero = false;
+		publish(slab, code, true);
+		return slab;
+	}
+	if (target != NULL)
+		hak_os_unmap(target, room);
+	if (slab != NULL)
+		put_descriptor(slab);
+	return NULL;
 }
 
 size_t hak_mapping_count(void)

@@ -16,6 +16,12 @@ struct slab *hak_mapping_take(size_t size, size_t align, unsigned code,
 	bool slab);
 void hak_mapping_put(struct slab *slab);
 
+/* A huge block of size bytes whose first `old` bytes are the pages of a span
+ * that stays where it is and reads as zero afterwards; NULL, and nothing
+ * changed, when the kernel does not move them. */
+struct slab *hak_mapping_adopt(void *span, size_t old, size_t size,
+	unsigned code);
+
 /* Resize a huge block; it may move.  False leaves everything as it was. */
 bool hak_mapping_resize(struct slab *slab, size_t size);
 

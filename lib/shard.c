@@ -114,9 +114,18 @@ static unsigned warm_empty_max(unsigned bin)
 	return hak_options.retain == 0 ? 0 : MIN(most, warm);
 }
 
+/* A slab that is taken from, or goes, has no purged pages to count. */
+static void forget_purged(struct bin_slabs *bs, struct slab *slab)
+{
+	STORE_RELAXED(&bs->purged, bs->purged - slab->purged * SLAB_PURGE_UNIT);
+	slab->purged = 0;
+	slab->purged_at = 0;
+}
+
 static void drop(struct bin_slabs *bs, struct slab *slab,
 	struct slab **release)
 {
+	forget_purged(bs, slab);
 	STORE_RELAXED(&bs->slabs, bs->slabs - 1);
 	STORE_RELAXED(&bs->blocks, bs->blocks - slab->blocks);
 	slab->next = *release;
@@ -187,6 +196,7 @@ static bool next_box(struct bin_slabs *bs)
 		bs->warm_empty--;
 	slab->state = SLAB_CARVING;
 	slab->scan = 0;
+	forget_purged(bs, slab);
 	bs->box = slab;
 	return true;
 }
@@ -480,12 +490,21 @@ static struct slab *detach_empty(struct bin_slabs *bs)
 	return release;
 }
 
-static size_t purge_list(struct slab_list *list)
+static size_t purge_list(struct bin_slabs *bs, struct slab_list *list)
 {
 	size_t bytes = 0;
 
-	for (struct slab *s = list->head; s != NULL; s = s->next)
-		bytes += hak_slab_purge(s);
+	for (struct slab *s = list->head; s != NULL; s = s->next) {
+		size_t n = hak_slab_purge(s);
+
+		if (n == 0)
+			continue;
+		/* What was purged before is free still, and counted again. */
+		STORE_RELAXED(&bs->purged, bs->purged -
+			s->purged * SLAB_PURGE_UNIT + n);
+		s->purged = (uint16_t)(n / SLAB_PURGE_UNIT);
+		bytes += n;
+	}
 	return bytes;
 }
 
@@ -501,7 +520,8 @@ static size_t purge_bin(struct bin_slabs *bs, bool pages)
 	if (pages) {
 		if (bs->box != NULL)
 			bytes += hak_slab_purge(bs->box);
-		bytes += purge_list(&bs->warm) + purge_list(&bs->listed);
+		bytes += purge_list(bs, &bs->warm) +
+			purge_list(bs, &bs->listed);
 	}
 	hak_unlock(&bs->lock);
 	hak_slab_release(release);
@@ -559,6 +579,18 @@ size_t hak_shard_taken_bytes(void)
 size_t hak_shard_slab_bytes(void)
 {
 	return sum_bytes(SUM_BLOCKS);
+}
+
+size_t hak_shard_purged_bytes(void)
+{
+	unsigned count = LOAD_RELAXED(&hak_shard_count);
+	size_t bytes = 0;
+
+	for (unsigned shard = 0; shard < count; shard++)
+		for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
+			bytes += LOAD_RELAXED(
+				&hak_shards[shard].bin[bin].purged);
+	return bytes;
 }
 
 size_t hak_shard_spill_bytes(void)

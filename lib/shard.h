@@ -39,6 +39,8 @@ struct bin_slabs {
 	size_t taken;
 	/* When taken falls below this, caches are asked to empty themselves. */
 	size_t empty_below;
+	/* Bytes of free pages that slabs on the lists gave back. */
+	size_t purged;
 	/* Full magazines on their way to another thread. */
 	struct magazine_list spill;
 } HAK_ALIGNED(CACHE_LINE);
@@ -73,6 +75,7 @@ size_t hak_shard_purge(void);
 size_t hak_shard_taken_bytes(void);
 size_t hak_shard_slab_bytes(void);
 size_t hak_shard_spill_bytes(void);
+size_t hak_shard_purged_bytes(void);
 
 /* The shard of a new heap. */
 unsigned hak_shard_assign(void);

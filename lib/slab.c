@@ -23,6 +23,7 @@ void hak_slab_init(struct slab *slab, unsigned bin, bool zero)
 	slab->span_bytes = 0;
 	slab->owner = NULL;
 	slab->purged_at = 0;
+	slab->purged = 0;
 	for (i = 0; i < blocks / 64; i++)
 		slab->bits[i] = ~(uint64_t)0;
 	if (blocks % 64 != 0)

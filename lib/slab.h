@@ -55,12 +55,16 @@ struct slab {
 	uint8_t zero;
 	/* The value of free at the last purge of its free pages, plus 1. */
 	uint16_t purged_at;
+	/* Pages, of 4 KiB, that were given back inside it. */
+	uint16_t purged;
 	/* Bit i set: block i is free.  Slabs of L2.5 use words 1 and 2 for
 	 * SLAB_ZERO and SLAB_OUT. */
 	uint64_t bits[SLAB_WORDS] HAK_ALIGNED(CACHE_LINE);
 };
 
 _Static_assert(offsetof(struct slab, bits) == CACHE_LINE, "one line of head");
+
+#define SLAB_PURGE_UNIT ((size_t)4 * KIB)
 
 /* L2.5: bit i set while block i is zero for sure. */
 #define SLAB_ZERO 1

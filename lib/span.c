@@ -107,10 +107,63 @@ static bool resize_in_place(struct slab *slab, size_t bytes)
 		hak_arena_resize(slab, granules_of(bytes));
 }
 
+/* The old span's pages went elsewhere: it reads as zero. */
+static void put_moved(struct slab *slab)
+{
+	account(0, slab->span_bytes);
+	if (slab->mapped)
+		hak_mapping_put(slab);
+	else
+		hak_arena_put_zero(slab);
+}
+
+/* A large block becomes a huge one. */
+static struct slab *adopt(struct slab *slab, size_t bytes)
+{
+	unsigned code = slab->owner != NULL ? CODE_LOCKED : CODE_HUGE;
+	struct slab *to = hak_mapping_adopt((void *)slab->base,
+		slab->span_bytes, bytes, code);
+
+	if (to == NULL)
+		return NULL;
+	if (!hak_mapping_resize(to, bytes)) {
+		/* No room after all: the pages go home. */
+		if (hak_os_move_pages((void *)to->base, (void *)slab->base,
+				slab->span_bytes)) {
+			hak_mapping_put(to);
+			return NULL;
+		}
+		bytes = to->span_bytes;
+	}
+	to->bin = CODE_HUGE;
+	to->owner = slab->owner;
+	STORE_RELAXED(&to->bits[SLAB_OUT], 1);
+	account(bytes, 0);
+	put_moved(slab);
+	return to;
+}
+
+static struct slab *move(struct slab *slab, size_t bytes)
+{
+	size_t keep = MIN(slab->span_bytes, bytes);
+	struct slab *to = hak_span_take(bytes, GRANULE, slab->owner);
+
+	if (to == NULL)
+		return NULL;
+	if (hak_os_move_pages((void *)slab->base, (void *)to->base, keep)) {
+		put_moved(slab);
+	} else {
+		__builtin_memcpy((void *)to->base, (void *)slab->base, keep);
+		hak_span_put(slab);
+	}
+	to->zero = false;
+	return to;
+}
+
 struct slab *hak_span_resize(struct slab *slab, size_t size)
 {
 	size_t bytes = hak_span_good_size(size), old = slab->span_bytes;
-	struct slab *to;
+	struct slab *to = NULL;
 
 	if (bytes < size || bytes > PTRDIFF_MAX)
 		return NULL;
@@ -121,21 +174,7 @@ struct slab *hak_span_resize(struct slab *slab, size_t size)
 		account(bytes, old);
 		return slab;
 	}
-	/* Room to grow: a block that outgrew its place once will again. */
-	to = hak_span_take(size, GRANULE, slab->owner);
-	if (to == NULL)
-		return NULL;
-	if (!hak_os_move_pages((void *)slab->base, (void *)to->base,
-			MIN(old, bytes))) {
-		__builtin_memcpy((void *)to->base, (void *)slab->base,
-			MIN(old, bytes));
-		hak_span_put(slab);
-	} else if (slab->mapped) {
-		hak_span_put(slab);
-	} else {
-		account(0, old);
-		hak_arena_put_zero(slab);
-	}
-	to->zero = false;
-	return to;
+	if (!slab->mapped && bytes > LARGE_MAX)
+		to = adopt(slab, bytes);
+	return to != NULL ? to : move(slab, bytes);
 }

@@ -23,7 +23,8 @@
 #define BATCH_FIRST 16
 #define BATCH_MAX 64
 #define RING_BYTES (256 * KIB)
-#define L25_RING_BYTES (2 * MIB)
+#define L25_RING_BYTES (256 * KIB)
+#define DEPOT_BYTES (1 * MIB)
 #define L2_BATCH_BYTES (64 * KIB)
 
 size_t hak_cache_share = 8 * MIB;
@@ -308,7 +309,8 @@ static void learn(struct cached_bin *cb, unsigned bin)
 
 	if (more == 0 || depot_fixed(bin) >= 0)
 		return;
-	cb->depot_max = (uint16_t)MIN(cb->depot_max + more, 60000u);
+	cb->depot_max = (uint16_t)MIN(cb->depot_max + more, DEPOT_BYTES /
+		(MAGAZINE_BLOCKS * size_of(bin)));
 	cb->credit = (uint16_t)(cb->credit - more);
 }
 
