@@ -1,0 +1,77 @@
+# The libraries export what lib/libhakmem.map and tests/family.list say, with
+# the version said there, and the archives define nothing that could meet a
+# name of the program.
+. "$top_srcdir/tests/tap.sh"
+
+command -v "${NM%% *}" >/dev/null || skip_all "nm is not installed"
+
+# "name@@node" of each function of the map, or "name" without versions.
+mapped() {
+	awk -v versions="$symbol_versions" '
+	/^HAKMEM_/ { node = $1 }
+	/^\t[a-z_]+;$/ {
+		sub(/;/, "", $1)
+		print versions == "yes" ? $1 "@@" node : $1
+	}' "$top_srcdir/lib/libhakmem.map"
+}
+
+family() {
+	grep -v -e '^#' -e '^$' "$top_srcdir/tests/family.list"
+}
+
+# The version nodes are symbols of their own, of type A.
+exported() {
+	$NM -D --defined-only "$top_builddir/.libs/$1.so" |
+		awk '$2 != "A" { print $3 }' | LC_ALL=C sort
+}
+
+defined() {
+	$NM -g --defined-only "$top_builddir/.libs/$1.a" |
+		awk 'NF == 3 { print $3 }' | LC_ALL=C sort -u
+}
+
+same() { # got want: show lines that are in one only
+	LC_ALL=C sort "$2" >"$scratch/sorted"
+	diff "$scratch/sorted" "$1"
+}
+
+mapped >"$scratch/api"
+{
+	mapped
+	family
+} >"$scratch/api-and-family"
+ok "the map names functions" test -s "$scratch/api"
+
+if [ "$enable_shared" = yes ]; then
+	exported libhakmem >"$scratch/exports"
+	ok "libhakmem.so exports the API and nothing else" \
+		same "$scratch/exports" "$scratch/api"
+	exported libhakmem-preload >"$scratch/exports"
+	ok "libhakmem-preload.so exports the API and the family" \
+		same "$scratch/exports" "$scratch/api-and-family"
+else
+	skip "libhakmem.so exports the API" "built with --disable-shared"
+	skip "libhakmem-preload.so exports the API" "built with --disable-shared"
+fi
+
+only_ours() {
+	! grep -v -e '^hak_' -e '^hakmem_' "$1"
+}
+
+if [ "$enable_static" = yes ]; then
+	defined libhakmem >"$scratch/symbols"
+	ok "libhakmem.a has symbols" test -s "$scratch/symbols"
+	ok "libhakmem.a defines only hak_ and hakmem_" \
+		only_ours "$scratch/symbols"
+	defined libhakmem-preload >"$scratch/all"
+	family >"$scratch/family"
+	grep -vxF -f "$scratch/family" "$scratch/all" >"$scratch/symbols"
+	ok "libhakmem-preload.a defines the family" \
+		test "$(grep -cxF -f "$scratch/family" "$scratch/all")" -eq \
+		"$(wc -l <"$scratch/family")"
+	ok "libhakmem-preload.a defines only hak_ and hakmem_ beside it" \
+		only_ours "$scratch/symbols"
+else
+	skip "archives" "built with --disable-static"
+fi
+done_testing
