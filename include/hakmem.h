@@ -41,6 +41,12 @@
 /* Argument n is the alignment of the block. */
 #define HAKMEM_ATTR_ALIGN(n) HAKMEM_ATTRIBUTE((__alloc_align__(n)))
 #define HAKMEM_ATTR_USE HAKMEM_ATTRIBUTE((__warn_unused_result__))
+/* Argument n is looked at, what it points to is not: a new block may come. */
+#if defined __GNUC__ && __GNUC__ >= 11
+#define HAKMEM_ATTR_UNREAD(n) HAKMEM_ATTRIBUTE((__access__(__none__, n)))
+#else
+#define HAKMEM_ATTR_UNREAD(n)
+#endif
 
 #ifndef __cplusplus
 #define HAKMEM_NOEXCEPT
@@ -113,7 +119,8 @@ HAKMEM_API void *hakmem_reallocarray(void *block, size_t count, size_t size)
 
 /* The bytes of a block that may be written, at least those asked for and the
  * same for the whole life of the block; 0 for NULL. */
-HAKMEM_API size_t hakmem_usable_size(const void *block) HAKMEM_NOEXCEPT;
+HAKMEM_API size_t hakmem_usable_size(const void *block) HAKMEM_NOEXCEPT
+	HAKMEM_ATTR_UNREAD(1);
 
 /* The usable size that malloc(size) would give: what a growing buffer may as
  * well ask for. 0 if no such block can exist. */

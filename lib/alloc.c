@@ -250,7 +250,7 @@ static size_t size_of(const struct slab *slab)
 	return slab->bin < BINS ? hak_bins[slab->bin].size : slab->span_bytes;
 }
 
-size_t hak_usable_size(const void *block)
+size_t hak_usable_size(void *block)
 {
 	struct slab *slab;
 

@@ -23,7 +23,7 @@ void *hak_calloc(size_t count, size_t size);
 void *hak_realloc(void *block, size_t size);
 /* align is a power of two. */
 void *hak_aligned_alloc(size_t align, size_t size);
-size_t hak_usable_size(const void *block);
+size_t hak_usable_size(void *block);
 size_t hak_good_size(size_t size);
 
 /* The same in a locked heap. */

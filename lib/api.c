@@ -95,7 +95,7 @@ HAK_EXPORT void *hakmem_reallocarray(void *block, size_t count, size_t size)
 
 HAK_EXPORT size_t hakmem_usable_size(const void *block)
 {
-	return hak_usable_size(block);
+	return hak_usable_size((void *)block);
 }
 
 HAK_EXPORT size_t hakmem_good_size(size_t size)
