@@ -28,6 +28,7 @@
 #define L2_BATCH_BYTES (64 * KIB)
 
 size_t hak_cache_share = 8 * MIB;
+unsigned hak_open_bins = L25_FIRST;
 
 static size_t size_of(unsigned bin)
 {
@@ -500,12 +501,17 @@ void hak_cache_teardown(struct heap *heap)
 	ASSERT(heap->reserved_bytes == 0 && heap->depot_bytes == 0);
 }
 
+void hak_cache_close(void)
+{
+	hak_open_bins = 0;
+}
+
 void hak_cache_init(struct heap *heap)
 {
 	for (unsigned code = 0; code < CODES; code++)
 		heap->top[code] = HAK_CLOSED;
-	for (unsigned i = 0; i < BINS - L25_FIRST; i++)
-		heap->l25_top[i] = HAK_CLOSED;
+	for (unsigned bin = hak_open_bins; bin < BINS; bin++)
+		heap->real_top[bin] = HAK_CLOSED;
 }
 
 size_t hak_cache_held(const struct heap *heap, unsigned bin)

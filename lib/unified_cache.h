@@ -37,8 +37,10 @@ struct heap {
 	 * relaxed by others for statistics.  Codes that are no Tiny or L2 bin
 	 * stay at HAK_CLOSED. */
 	void **top[CODES];
-	/* The same for the rings of L2.5, whose frees are checked first. */
-	void **l25_top[BINS - L25_FIRST];
+	/* The stacks that the hit paths must not see: those of L2.5, whose
+	 * frees are checked first, and every bin's while the caches are
+	 * closed. */
+	void **real_top[BINS];
 	struct cached_bin bin[BINS];
 	/* Guards the depots; its thread takes it in cold paths alone. */
 	struct hak_lock lock;
@@ -60,11 +62,24 @@ extern __thread struct heap *hak_heap
 /* What each heap may hold, in bytes; relaxed; floor 4 sets it. */
 extern size_t hak_cache_share;
 
+/* Bins below it have their stack in top[], the others in real_top[]: constant
+ * once a heap exists. */
+extern unsigned hak_open_bins;
+
+/* Close the caches: every call of malloc and free takes the cold path, where
+ * it can be counted or checked, while magazines do their work as ever.  Only
+ * before the first heap is born. */
+void hak_cache_close(void);
+
+HAK_INLINE bool hak_cache_is_closed(void)
+{
+	return hak_open_bins == 0;
+}
+
 /* The stack of a bin, whichever array it stands in. */
 HAK_INLINE void ***hak_stack(struct heap *heap, unsigned bin)
 {
-	return bin < L25_FIRST ? &heap->top[bin]
-			       : &heap->l25_top[bin - L25_FIRST];
+	return bin < hak_open_bins ? &heap->top[bin] : &heap->real_top[bin];
 }
 
 /* A hit pops; NULL is a miss. */
