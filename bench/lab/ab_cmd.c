@@ -301,17 +301,6 @@ static void run(struct ab *ab, char **word, size_t words)
 
 /* ---- the end ---- */
 
-/* What a program prints or a file records varies, or it is no measurement. */
-static void check_variance(const struct trial *t)
-{
-	if (t->side[0].runs > 1 && t->metric == METRIC_PATTERN &&
-		hak_trial_is_constant(t, t->metric))
-		hak_command_fail(STATUS_FAILED,
-			"zero variance, which is no "
-			"measurement: every run of %s gave %g",
-			t->side[0].name, t->side[0].run[0].value[t->metric]);
-}
-
 static int gate(const struct trial *t)
 {
 	static const int status[] = {
@@ -355,7 +344,7 @@ int hak_ab_main(int argc, char **argv)
 		replay(&ab, argc - optind);
 	else
 		run(&ab, argv + optind, (size_t)(argc - optind));
-	check_variance(&ab.trial);
+	hak_trial_check_variance(&ab.trial);
 	hak_trial_options_report(&ab.options, &ab.trial);
 	status = status_of(&ab);
 	hak_trial_free(&ab.trial);

@@ -21,6 +21,7 @@
 
 #include "place.h"
 #include "preload.h"
+#include "scorecard_cmd.h"
 #include "setting.h"
 #include "target.h"
 
@@ -55,6 +56,9 @@ static void print_help(void)
 	      "\n"
 	      "Options:\n"
 	      "      --list           print the workloads\n"
+	      "      --scorecard      compare with other allocators on all "
+	      "workloads; has\n"
+	      "                       options of its own, and a --help\n"
 	      "      --lib=PATH       preload this library instead of hakmem's"
 	      " own; 'none'\n"
 	      "                       preloads nothing\n"
@@ -270,6 +274,8 @@ int hak_bench_main(int argc, char **argv)
 {
 	int settings = 0;
 
+	if (argc > 1 && strcmp(argv[1], "--scorecard") == 0)
+		return hak_scorecard_main(argc - 1, argv + 1, find_program);
 	argv += take_options(argc, argv);
 	while (argv[settings] && hak_setting_is(argv[settings]))
 		settings++;

@@ -31,5 +31,6 @@ int hak_bench_main(int argc, char **argv);
 int hak_options_main(int argc, char **argv);
 int hak_run_main(int argc, char **argv);
 int hak_ab_main(int argc, char **argv);
+int hak_sweep_main(int argc, char **argv);
 
 #endif

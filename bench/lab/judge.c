@@ -250,6 +250,60 @@ void hak_judge_compare(const struct judge_rule *rule,
 	out->verdict = VERDICT_INCONCLUSIVE;
 }
 
+/* Sides of an interaction, as sums over the blocks of one draw. */
+struct draw {
+	const struct series *reference;
+	const struct series *single;
+	size_t singles;
+	const struct series *together;
+	const size_t *block; /* which ones; NULL: each once */
+	size_t blocks;
+};
+
+static double log_sum(const struct draw *d, const struct series *s)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < d->blocks; i++)
+		sum += s->value[d->block ? d->block[i] : i];
+	return log(sum);
+}
+
+static double difference_of(const struct draw *d)
+{
+	double reference = log_sum(d, d->reference);
+	double difference = log_sum(d, d->together) - reference;
+
+	for (size_t i = 0; i < d->singles; i++)
+		difference -= log_sum(d, &d->single[i]) - reference;
+	return difference;
+}
+
+void hak_judge_interaction(const struct judge_rule *rule,
+	const struct series *reference, const struct series *single,
+	size_t singles, const struct series *together, struct interaction *out)
+{
+	double *value = hak_lab_alloc(rule->resamples, sizeof *value);
+	size_t *block = hak_lab_alloc(reference->count, sizeof *block);
+	struct draw d = {
+		reference, single, singles, together, NULL, reference->count};
+	struct random r;
+
+	out->difference = difference_of(&d);
+	d.block = block;
+	hak_random_seed(&r, rule->seed);
+	for (unsigned i = 0; i < rule->resamples; i++) {
+		for (size_t b = 0; b < d.blocks; b++)
+			block[b] = hak_random_below(&r, d.blocks);
+		value[i] = difference_of(&d);
+	}
+	qsort(value, rule->resamples, sizeof *value, by_value);
+	out->low = quantile(value, rule->resamples, rule->alpha / 2);
+	out->high = quantile(value, rule->resamples, 1 - rule->alpha / 2);
+	free(block);
+	free(value);
+}
+
 static enum verdict verdict_of(
 	const struct judge_rule *rule, const struct judgement *j)
 {

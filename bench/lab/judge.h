@@ -57,6 +57,11 @@ struct judgement {
 	enum verdict verdict;
 };
 
+struct interaction {
+	double difference;
+	double low, high;
+};
+
 extern const struct judge_rule hak_judge_defaults;
 
 void hak_judge_summarise(const struct series *s, struct summary *out);
@@ -64,6 +69,14 @@ void hak_judge_summarise(const struct series *s, struct summary *out);
 void hak_judge_compare(const struct judge_rule *rule,
 	const struct series *reference, const struct series *candidate,
 	struct judgement *out);
+/*
+ * Whether changes add up: log(together / reference) less the sum of
+ * log(single / reference), with its interval, over common blocks. Below zero:
+ * together they give less than they promise one by one.
+ */
+void hak_judge_interaction(const struct judge_rule *rule,
+	const struct series *reference, const struct series *single,
+	size_t singles, const struct series *together, struct interaction *out);
 /* Fills p_adjusted and verdict of a family of comparisons. */
 void hak_judge_settle(
 	const struct judge_rule *rule, struct judgement *all, size_t count);

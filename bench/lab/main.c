@@ -29,6 +29,7 @@ static const struct subcommand subcommands[] = {
 	{"bench", hak_bench_main, "run workloads and print what they took"},
 	{"options", hak_options_main, "list the variables that tune hakmem"},
 	{"ab", hak_ab_main, "compare commands, settings or allocators"},
+	{"sweep", hak_sweep_main, "find settings that help a command"},
 };
 enum { SUBCOMMANDS = sizeof(subcommands) / sizeof(*subcommands) };
 

@@ -214,52 +214,72 @@ static void show_progress(struct course *c)
 	fflush(stderr);
 }
 
-static void open_course(struct course *c)
+struct course *hak_course_open(struct plan *p, struct trial *t)
 {
-	struct plan *p = c->plan;
+	struct course *c = hak_lab_alloc(1, sizeof *c);
 
-	hak_random_seed(&c->random, c->trial->seed);
-	hak_runner_open(&p->runner, ~c->trial->seed);
-	c->order = hak_lab_alloc(c->trial->sides, sizeof *c->order);
-	c->run = hak_lab_alloc(c->trial->sides, sizeof *c->run);
-	for (size_t i = 0; i < c->trial->sides; i++)
+	c->plan = p;
+	c->trial = t;
+	t->rule.blocks = true;
+	t->warmup = p->warmup;
+	hak_random_seed(&c->random, t->seed);
+	c->order = hak_lab_alloc(t->sides, sizeof *c->order);
+	c->run = hak_lab_alloc(t->sides, sizeof *c->run);
+	for (size_t i = 0; i < t->sides; i++)
 		c->order[i] = i;
 	c->start = hak_runner_now();
 	c->next_look = PRECISION_RUNS_MIN;
-	p->silent |= !isatty(STDERR_FILENO);
+	return c;
 }
 
-static void close_course(struct course *c)
+bool hak_course_block(struct course *c)
 {
-	if (!c->plan->silent)
-		fputs("\r\033[K", stderr);
+	if (!run_block(c))
+		return false;
+	keep_block(c);
+	return true;
+}
+
+bool hak_course_can_go_on(const struct course *c)
+{
+	return can_go_on(c->trial);
+}
+
+void hak_course_close(struct course *c)
+{
 	c->trial->elapsed = elapsed(c);
-	c->trial->warmup = c->plan->warmup;
-	hak_runner_close(&c->plan->runner);
 	free(c->order);
 	free(c->run);
+	free(c);
+}
+
+static const char *run_course(struct course *c)
+{
+	const struct plan *p = c->plan;
+	const char *bound = NULL;
+
+	while (!bound) {
+		show_progress(c);
+		if (!hak_course_block(c))
+			return "the user";
+		/* shown on a terminal even where it does not decide */
+		if (p->precision > 0 || !p->silent)
+			look_at_width(c);
+		bound = bound_reached(c);
+	}
+	return bound;
 }
 
 void hak_plan_run(struct plan *p, struct trial *t)
 {
-	struct course c = {.plan = p, .trial = t};
-	const char *bound = NULL;
+	struct course *c;
 
-	t->rule.blocks = true;
-	open_course(&c);
-	show_progress(&c);
-	while (!bound) {
-		if (!run_block(&c)) {
-			bound = "the user";
-			break;
-		}
-		keep_block(&c);
-		/* shown on a terminal even where it does not decide */
-		if (p->precision > 0 || !p->silent)
-			look_at_width(&c);
-		bound = bound_reached(&c);
-		show_progress(&c);
-	}
-	t->stopped_by = bound;
-	close_course(&c);
+	p->silent |= !isatty(STDERR_FILENO);
+	hak_runner_open(&p->runner, ~t->seed);
+	c = hak_course_open(p, t);
+	t->stopped_by = run_course(c);
+	hak_course_close(c);
+	hak_runner_close(&p->runner);
+	if (!p->silent)
+		fputs("\r\033[K", stderr);
 }

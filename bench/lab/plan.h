@@ -14,6 +14,16 @@ struct plan {
 	struct runner runner;
 };
 
+/*
+ * The course of one trial, for who runs several at once; the runner must be
+ * open. hak_course_block() is false if the user stopped it.
+ */
+struct course;
+struct course *hak_course_open(struct plan *p, struct trial *t);
+bool hak_course_block(struct course *c);
+bool hak_course_can_go_on(const struct course *c);
+void hak_course_close(struct course *c);
+
 /* Runs the sides of the trial and adds what they yield. */
 void hak_plan_run(struct plan *p, struct trial *t);
 

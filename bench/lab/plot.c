@@ -16,13 +16,13 @@
 
 enum {
 	WIDTH = 760,
-	LEFT = 150, /* room for names */
+	LEFT = 190, /* room for names */
 	RIGHT = 740,
 	ROW = 34,
 	TOP = 12,
 	RUNS_HEIGHT = 260,
 	RUNS_LEFT = 80,
-	NAME_SHOWN = 20, /* characters */
+	NAME_SHOWN = 26, /* characters */
 };
 
 /* Values low..high are drawn from pixel `from` to pixel `to`. */

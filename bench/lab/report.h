@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "json.h"
 #include "trial.h"
 
 /* bytes for the text of one figure */
@@ -15,6 +16,17 @@ enum { REPORT_FIGURE = 32 };
 void hak_report_text(FILE *f, const struct trial *t);
 void hak_report_json(FILE *f, const struct trial *t);
 void hak_report_html(FILE *f, const struct trial *t);
+
+/* The same as parts of a greater whole. */
+void hak_report_json_value(struct json_writer *w, const struct trial *t);
+void hak_report_html_open(FILE *f);
+void hak_report_html_section(FILE *f, const struct trial *t);
+void hak_report_html_close(FILE *f);
+
+/* Reports go to files, "-" being standard output; all or the command ends. */
+bool hak_report_owns_output(const char *path, const char *other);
+FILE *hak_report_open(const char *path);
+void hak_report_close(FILE *f, const char *path);
 
 /* "+0.74 %" of 0.0074; `plus` shows the sign of what is not negative */
 const char *hak_report_percent(double change, bool plus, char *text);

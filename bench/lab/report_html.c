@@ -314,12 +314,16 @@ static void put_setup(FILE *f, const struct trial *t)
 			     : "");
 }
 
-void hak_report_html(FILE *f, const struct trial *t)
+void hak_report_html_open(FILE *f)
+{
+	fputs(head, f);
+}
+
+void hak_report_html_section(FILE *f, const struct trial *t)
 {
 	struct judgement *j = hak_lab_alloc(t->sides, sizeof *j);
 
 	hak_trial_judge(t, t->metric, j);
-	fputs(head, f);
 	put_heading(f, t);
 	put_judgements(f, t, j);
 	put_power(f, t, j);
@@ -339,6 +343,17 @@ void hak_report_html(FILE *f, const struct trial *t)
 	hak_plot_runs(f, t);
 	put_other_metrics(f, t, j);
 	put_setup(f, t);
-	fputs("</body>\n</html>\n", f);
 	free(j);
+}
+
+void hak_report_html_close(FILE *f)
+{
+	fputs("</body>\n</html>\n", f);
+}
+
+void hak_report_html(FILE *f, const struct trial *t)
+{
+	hak_report_html_open(f);
+	hak_report_html_section(f, t);
+	hak_report_html_close(f);
 }

@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 
-#include "json.h"
 #include "lab.h"
 
 static void key_number(struct json_writer *w, const char *key, double value)
@@ -168,30 +167,35 @@ static void put_comparisons(struct json_writer *w, const struct trial *t,
 	free(j);
 }
 
+void hak_report_json_value(struct json_writer *w, const struct trial *t)
+{
+	hak_json_open(w, '{');
+	key_string(w, "format", "hakmem-ab-1");
+	hak_json_key(w, "metric");
+	hak_json_open(w, '{');
+	put_metric(w, t, t->metric);
+	hak_json_close(w, '}');
+	hak_json_key(w, "interleaved");
+	hak_json_bool(w, t->rule.blocks);
+	key_count(w, "warmup_blocks", t->warmup);
+	key_number(w, "elapsed_s", t->elapsed);
+	key_string(w, "stopped_by", t->stopped_by);
+	key_count(w, "seed", t->seed);
+	put_rule(w, t);
+	put_comparisons(w, t, "comparisons", true);
+	put_comparisons(w, t, "along_the_way", false);
+	hak_json_key(w, "sides");
+	hak_json_open(w, '[');
+	for (size_t i = 0; i < t->sides; i++)
+		put_side(w, &t->side[i]);
+	hak_json_close(w, ']');
+	hak_json_close(w, '}');
+}
+
 void hak_report_json(FILE *f, const struct trial *t)
 {
 	struct json_writer w = {.file = f};
 
-	hak_json_open(&w, '{');
-	key_string(&w, "format", "hakmem-ab-1");
-	hak_json_key(&w, "metric");
-	hak_json_open(&w, '{');
-	put_metric(&w, t, t->metric);
-	hak_json_close(&w, '}');
-	hak_json_key(&w, "interleaved");
-	hak_json_bool(&w, t->rule.blocks);
-	key_count(&w, "warmup_blocks", t->warmup);
-	key_number(&w, "elapsed_s", t->elapsed);
-	key_string(&w, "stopped_by", t->stopped_by);
-	key_count(&w, "seed", t->seed);
-	put_rule(&w, t);
-	put_comparisons(&w, t, "comparisons", true);
-	put_comparisons(&w, t, "along_the_way", false);
-	hak_json_key(&w, "sides");
-	hak_json_open(&w, '[');
-	for (size_t i = 0; i < t->sides; i++)
-		put_side(&w, &t->side[i]);
-	hak_json_close(&w, ']');
-	hak_json_close(&w, '}');
+	hak_report_json_value(&w, t);
 	hak_json_end(&w);
 }

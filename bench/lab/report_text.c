@@ -8,11 +8,38 @@
 
 #include "report.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab.h"
+
+bool hak_report_owns_output(const char *path, const char *other)
+{
+	return (path && strcmp(path, "-") == 0) ||
+	       (other && strcmp(other, "-") == 0);
+}
+
+FILE *hak_report_open(const char *path)
+{
+	FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+
+	if (!f)
+		hak_command_fail(STATUS_FAILED,
+			"cannot write the report: %s: %s", path,
+			strerror(errno));
+	return f;
+}
+
+/* Only a close tells whether all of it is there. */
+void hak_report_close(FILE *f, const char *path)
+{
+	if (ferror(f) || (f == stdout ? fflush(f) : fclose(f)))
+		hak_command_fail(STATUS_FAILED,
+			"cannot write the report: %s: %s", path,
+			strerror(errno));
+}
 
 const char *hak_report_percent(double change, bool plus, char *text)
 {
@@ -191,37 +218,52 @@ static void print_notes(
 			t->sides - 1);
 }
 
-static void print_other_metric(
-	FILE *f, const struct trial *t, enum metric metric, struct judgement *j)
+static void print_other_change(FILE *f, const struct judgement *j)
 {
-	char a[REPORT_FIGURE], b[REPORT_FIGURE], c[REPORT_FIGURE];
+	char a[REPORT_FIGURE], b[REPORT_FIGURE];
 
-	if (metric == t->metric || !hak_trial_judge(t, metric, j))
-		return;
-	for (size_t i = 1; i < t->sides; i++, j++) {
-		if (!j->runs)
-			continue;
-		fprintf(f, "  %-14s %-*s %9s   %9s to %9s\n",
-			hak_trial_title(t, metric), name_width(t),
-			t->side[i].name, hak_report_percent(j->change, true, a),
-			hak_report_percent(j->low, true, b),
-			hak_report_percent(j->high, true, c));
-	}
+	if (j->runs)
+		fprintf(f, " %9s +-%9s", hak_report_percent(j->change, true, a),
+			hak_report_percent((j->high - j->low) / 2, false, b));
+	else
+		fprintf(f, " %21s", "-");
 }
 
-static void print_other_metrics(
-	FILE *f, const struct trial *t, struct judgement *j)
+/* A column a metric; `all` has the judgements of one metric after another. */
+static void print_other_table(FILE *f, const struct trial *t,
+	const struct judgement *all, const bool *measured)
 {
-	bool any = false;
+	size_t candidates = t->sides - 1;
 
+	fprintf(f, "\nmeasured along the way, no verdict:\n%-*s", name_width(t),
+		"");
 	for (int m = 0; m < METRIC_COUNT; m++)
-		any |= m != (int)t->metric &&
-		       hak_trial_judge(t, (enum metric)m, j);
-	if (!any)
-		return;
-	fputs("\nmeasured along the way, no verdict:\n", f);
-	for (int m = 0; m < METRIC_COUNT; m++)
-		print_other_metric(f, t, (enum metric)m, j);
+		if (measured[m])
+			fprintf(f, " %21s", hak_trial_title(t, (enum metric)m));
+	for (size_t i = 0; i < candidates; i++) {
+		fprintf(f, "\n%-*s", name_width(t), t->side[i + 1].name);
+		for (size_t m = 0; m < METRIC_COUNT; m++)
+			if (measured[m])
+				print_other_change(f, &all[m * candidates + i]);
+	}
+	fputc('\n', f);
+}
+
+static void print_other_metrics(FILE *f, const struct trial *t)
+{
+	struct judgement *all =
+		hak_lab_alloc(METRIC_COUNT * (t->sides - 1), sizeof *all);
+	bool measured[METRIC_COUNT], any = false;
+
+	for (size_t m = 0; m < METRIC_COUNT; m++) {
+		measured[m] = hak_trial_judge(t, (enum metric)m,
+				      &all[m * (t->sides - 1)]) &&
+			      m != (size_t)t->metric;
+		any |= measured[m];
+	}
+	if (any)
+		print_other_table(f, t, all, measured);
+	free(all);
 }
 
 void hak_report_text(FILE *f, const struct trial *t)
@@ -234,6 +276,6 @@ void hak_report_text(FILE *f, const struct trial *t)
 	print_sides(f, t);
 	print_judgements(f, t, j);
 	print_notes(f, t, j);
-	print_other_metrics(f, t, j);
+	print_other_metrics(f, t);
 	free(j);
 }

@@ -400,17 +400,32 @@ static enum ending find_value(
 }
 
 static enum ending take_value(
-	const struct runner *r, const struct child *c, double *value)
+	const regex_t *pattern, const struct child *c, double *value)
 {
 	char *output = read_file(c->output);
-	enum ending ending = find_value(&r->pattern, output, value);
+	enum ending ending = find_value(pattern, output, value);
 
 	free(output);
 	if (ending != END_NO_MATCH)
 		return ending;
 	output = read_file(c->errors);
-	ending = find_value(&r->pattern, output, value);
+	ending = find_value(pattern, output, value);
 	free(output);
+	return ending;
+}
+
+static enum ending take_printed(
+	const struct runner *r, const struct child *c, struct run *out)
+{
+	enum ending ending = END_OK;
+
+	if (r->has_pattern)
+		ending =
+			take_value(&r->pattern, c, &out->value[METRIC_PATTERN]);
+	if (ending || !r->memory)
+		return ending;
+	ending = take_value(r->memory, c, &out->value[METRIC_RSS]);
+	out->value[METRIC_RSS] *= 1024;
 	return ending;
 }
 
@@ -456,8 +471,8 @@ static struct run_end judge_end(const struct runner *r, const struct side *s,
 	} else if (WEXITSTATUS(c->status)) {
 		end.ending = END_STATUS;
 		end.code = WEXITSTATUS(c->status);
-	} else if (r->has_pattern) {
-		end.ending = take_value(r, c, &out->value[METRIC_PATTERN]);
+	} else {
+		end.ending = take_printed(r, c, out);
 	}
 	return end;
 }

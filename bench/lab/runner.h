@@ -15,6 +15,8 @@ struct runner {
 	double timeout; /* s; 0: none */
 	bool has_pattern;
 	regex_t pattern;
+	/* instead of the peak RSS: KiB that the program prints; or NULL */
+	const regex_t *memory;
 	bool instructions;    /* count them: found out by the first run */
 	struct random random; /* of the padding */
 	sigset_t mask;	      /* for the programs: the one from before */

@@ -125,14 +125,24 @@ bool hak_trial_judge(
 	return any;
 }
 
-bool hak_trial_is_constant(const struct trial *t, enum metric metric)
+static bool is_constant(const struct trial *t)
 {
 	for (size_t i = 0; i < t->sides; i++)
 		for (size_t j = 1; j < t->side[i].runs; j++)
-			if (t->side[i].run[j].value[metric] !=
-				t->side[i].run[0].value[metric])
+			if (t->side[i].run[j].value[t->metric] !=
+				t->side[i].run[0].value[t->metric])
 				return false;
-	return true;
+	return t->side[0].runs > 1;
+}
+
+/* Memory and instructions may well be the same each time; those are counts. */
+void hak_trial_check_variance(const struct trial *t)
+{
+	if (t->metric == METRIC_PATTERN && is_constant(t))
+		hak_command_fail(STATUS_FAILED,
+			"zero variance, which is no measurement: every run of "
+			"%s gave %g",
+			t->side[0].name, t->side[0].run[0].value[t->metric]);
 }
 
 void hak_trial_free(struct trial *t)

@@ -34,8 +34,11 @@ bool hak_trial_series(
  */
 bool hak_trial_judge(
 	const struct trial *t, enum metric metric, struct judgement *out);
-/* Every run of every side gave one and the same value. */
-bool hak_trial_is_constant(const struct trial *t, enum metric metric);
+/*
+ * Ends the command if every run printed, or was recorded with, one and the
+ * same value: what does not vary at all is not a measurement.
+ */
+void hak_trial_check_variance(const struct trial *t);
 void hak_trial_free(struct trial *t);
 
 #endif

@@ -322,17 +322,22 @@ static void choose_metric(struct trial_options *o, struct trial *t)
 		t->value_title = title_of(o->pattern);
 }
 
-void hak_trial_options_apply(struct trial_options *o, struct trial *t)
+void hak_trial_options_check(const struct trial_options *o)
 {
-	bool blocks = t->rule.blocks;
-
 	if (o->rule.strong <= o->rule.margin)
 		hak_command_fail(STATUS_FAILED,
 			"--strong must be above --margin: %g%% and %g%%",
 			o->rule.strong * 100, o->rule.margin * 100);
+	check_cpus(&o->plan.runner);
+}
+
+void hak_trial_options_apply(struct trial_options *o, struct trial *t)
+{
+	bool blocks = t->rule.blocks;
+
+	hak_trial_options_check(o);
 	choose_metric(o, t);
 	compile_pattern(o);
-	check_cpus(&o->plan.runner);
 	if (!o->bounded)
 		o->plan.runs = RUNS_DEFAULT;
 	t->seed = o->seed;
@@ -344,28 +349,16 @@ void hak_trial_options_apply(struct trial_options *o, struct trial *t)
 static void write_report(const char *path, const struct trial *t,
 	void (*report)(FILE *f, const struct trial *t))
 {
-	bool standard = strcmp(path, "-") == 0;
-	FILE *f = standard ? stdout : fopen(path, "w");
+	FILE *f = hak_report_open(path);
 
-	if (!f)
-		hak_command_fail(STATUS_FAILED,
-			"cannot write the report: %s: %s", path,
-			strerror(errno));
 	report(f, t);
-	/* only a close tells whether all of it is there */
-	if (ferror(f) || (standard ? fflush(f) : fclose(f)))
-		hak_command_fail(STATUS_FAILED,
-			"cannot write the report: %s: %s", path,
-			strerror(errno));
+	hak_report_close(f, path);
 }
 
 void hak_trial_options_report(
 	const struct trial_options *o, const struct trial *t)
 {
-	bool json = o->json && strcmp(o->json, "-") == 0;
-	bool html = o->html && strcmp(o->html, "-") == 0;
-
-	if (!json && !html)
+	if (!hak_report_owns_output(o->json, o->html))
 		write_report("-", t, hak_report_text);
 	if (o->json)
 		write_report(o->json, t, hak_report_json);

@@ -72,7 +72,9 @@ void hak_trial_options_init(struct trial_options *o);
 bool hak_trial_options_take(struct trial_options *o, int code, const char *arg);
 /* for '?' and ':' of getopt_long */
 _Noreturn void hak_trial_options_refuse(int code, char *const *argv);
-/* Checks what belongs together and moves rule, seed and metric to the trial. */
+/* Checks what belongs together. */
+void hak_trial_options_check(const struct trial_options *o);
+/* Checks, and moves rule, seed and metric to the trial. */
 void hak_trial_options_apply(struct trial_options *o, struct trial *t);
 /* The reports that were asked for; the text one if none goes to stdout. */
 void hak_trial_options_report(
