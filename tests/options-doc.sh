@@ -1,0 +1,99 @@
+# The ENVIRONMENT section of hakmem(7) against the option table: the same
+# variables in the same order, each with its kind, default and range, and with
+# its cost and when to change it. hakmem(3) names every variable.
+. "$top_srcdir/tests/tap.sh"
+
+page=$top_srcdir/man/hakmem.7
+table=$top_srcdir/lib/options.def
+tab=$(printf '\t')
+
+# Names of rows whose default or bound was configured otherwise than it is in
+# configure.ac: the page cannot have those.
+other_build() {
+	awk -v RS='\n' '
+		FILENAME ~ /config\.h$/ && $1 == "#define" { built[$2] = $3 }
+		FILENAME ~ /configure\.ac$/ &&
+		sub(/^m4_define\(\[hakmem_/, "") {
+			split($0, part, /[][(), ]+/)
+			name = toupper(part[1])
+			macro = name == "WARM_POOL_SIZE" ?
+				"HAKMEM_WARM_POOL_DEFAULT" : "POOL_" name
+			if (macro in built && built[macro] != part[2])
+				print "HAKMEM_" name
+		}' "$top_builddir/config.h" "$top_srcdir/configure.ac"
+}
+
+# "name<tab>Kind; default D; accepted RANGE." of each row, as the page has it.
+table_lines() {
+	env -i "$top_builddir/hakmem" options >"$scratch/options"
+	awk '
+		BEGIN {
+			of["BOOL"] = "Boolean"; of["COUNT"] = "Count"
+			of["SIZE"] = "Size"; of["MS"] = "Ms"
+			of["PATH"] = "Path"; of["ENUM"] = "Word"
+		}
+		/^HAKMEM_OPTION/ {
+			split($0, part, /[(," ]+/)
+			kind[part[3]] = of[part[4]]
+		}
+		FILENAME ~ /options$/ && FNR > 1 {
+			range = $4
+			for (i = 5; i < NF; i++)
+				range = range " " $i
+			printf "%s\t%s; default %s; accepted %s.\n", $1,
+				kind[$1], $3, range
+		}' "$table" "$scratch/options"
+}
+
+# The same of each name of an .It Ev; then "<tab>Cost<tab>When", as the item
+# has them.
+page_lines() {
+	sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh TUNING/p' "$page" | awk '
+		function item(   i) {
+			for (i = 1; i <= n; i++)
+				printf "%s\t%s\t%s\t%s\n", names[i], what,
+					cost, when
+			n = 0
+		}
+		/^\.(It|El)/ { item(); cost = when = "" }
+		/^\.It Ev/ {
+			gsub(/ ,/, "")
+			for (i = 3; i <= NF; i++)
+				names[++n] = $i
+			getline what
+		}
+		/^\.Em Cost :/ { cost = "Cost" }
+		/^\.Em When :/ { when = "When" }'
+}
+
+page_lines >"$scratch/page"
+table_lines >"$scratch/table"
+is "$(cut -f 1 "$scratch/page")" "$(cut -f 1 "$scratch/table")" \
+	"hakmem(7) has every variable of the table, in its order, and no other"
+other=$(other_build | tr '\n' ' ')
+while IFS=$tab read -r name want; do
+	IFS=$tab read -r name_there what cost when <<LINE
+$(grep "^$name$tab" "$scratch/page")
+LINE
+	case " $other" in
+	*" $name "*)
+		skip "$name has its kind, default and range" \
+			"configured otherwise"
+		;;
+	*)
+		is "$what" "$want" "$name has its kind, default and range"
+		;;
+	esac
+	is "$cost $when" "Cost When" \
+		"$name: what it costs and when to change it"
+done <"$scratch/table"
+
+names=$(grep -c '^HAKMEM_OPTION(' "$table")
+is "$(grep -c . "$scratch/table")" "$names" "no row of the table was missed"
+
+# hakmem(3) only names them.
+sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh [^E]/p' "$top_srcdir/man/hakmem.3" |
+	sed -n 's/^\.Ev \(HAKMEM_[A-Z0-9_]*\).*/\1/p' >"$scratch/named"
+is "$(cat "$scratch/named")" "$(cut -f 1 "$scratch/table")" \
+	"hakmem(3) names every variable"
+done_testing
