@@ -183,6 +183,101 @@ struct hakmem_heap_stats {
 HAKMEM_API int hakmem_heap_stats(struct hakmem_heap *heap,
 	struct hakmem_heap_stats *stats) HAKMEM_NOEXCEPT;
 
+/* --- Statistics -----------------------------------------------------------
+ *
+ * Derived by walking over what the allocator keeps anyway, so that nothing is
+ * counted while the program runs. Threads that allocate meanwhile may shift
+ * single figures by a magazine (127 blocks) each; in a process that stands
+ * still all of them are exact. hakmem(7) explains each.
+ */
+
+/* Of the process. Fields are only ever added at the end. */
+struct hakmem_stats {
+	size_t struct_size; /* set by the caller: sizeof of this struct */
+	size_t live_blocks; /* blocks that are not freed */
+	size_t live_bytes; /* their usable sizes */
+	size_t span_blocks; /* of them, large and huge blocks */
+	size_t span_bytes; /* their usable sizes */
+	size_t heap_objects; /* first-class heaps (hakmem_heap_new) */
+	size_t heap_object_bytes; /* blocks of them that stand in slabs */
+	size_t slabs; /* slabs of the shards */
+	size_t slabs_carving; /* page boxes, which refills take from */
+	size_t slabs_warm; /* in warm pools */
+	size_t slabs_listed; /* partly free, beyond the warm pools */
+	size_t slabs_full; /* without a free block */
+	size_t slab_bytes; /* memory of these slabs */
+	size_t slab_live_bytes; /* blocks in the program's hands */
+	size_t front_bytes; /* free blocks in threads' magazines */
+	size_t ring_bytes; /* free blocks in threads' rings of L2 and L2.5 */
+	size_t depot_bytes; /* free blocks in threads' depots */
+	size_t spill_bytes; /* free blocks on their way between threads */
+	size_t lost_bytes; /* blocks that a fork left in caches of other threads */
+	size_t free_bytes; /* free blocks in bitmaps */
+	size_t tail_bytes; /* ends of slabs that no block covers */
+	size_t mapped_bytes; /* address space taken from the system */
+	size_t resident_bytes; /* of it, in memory now */
+	size_t active_bytes; /* granules and mappings handed out */
+	size_t retained_bytes; /* free granules that hold pages, for reuse */
+	size_t retain_limit_bytes; /* most of them that may stay */
+	size_t metadata_bytes; /* descriptors, page map, heaps and magazines */
+	size_t arenas; /* arenas */
+	size_t arena_bytes; /* address space of arenas */
+	size_t superslabs; /* SuperSlabs opened in them */
+	size_t mappings; /* blocks and slabs with a mapping of their own */
+	size_t mapping_bytes; /* their memory */
+	size_t purge_calls; /* times that memory was given back by madvise */
+	size_t purged_bytes; /* memory given back so, since the start */
+	size_t slab_purged_bytes; /* free pages given back inside slabs in use */
+	size_t minor_faults; /* page faults of the process without input */
+	size_t major_faults; /* page faults of the process with input */
+	size_t heaps; /* threads with caches */
+	size_t heap_bytes; /* the structures of these caches */
+	size_t magazine_bytes; /* magazines, in chunks */
+	size_t cache_share_bytes; /* free blocks that each thread may hold */
+	size_t tls_bytes; /* static thread-local storage of a thread */
+	size_t shards; /* shards */
+};
+
+/* Fill in what struct_size has room for. Returns 0, or -1 with errno EINVAL if
+ * struct_size is too small to be set. */
+HAKMEM_API int hakmem_stats_get(struct hakmem_stats *stats) HAKMEM_NOEXCEPT;
+
+/* Of one block size, all shards and threads together. The fields from live to
+ * free add up to blocks; those from carving to full add up to slabs. */
+struct hakmem_bin_stats {
+	size_t struct_size; /* set by the caller: sizeof of this struct */
+	size_t size;	/* of a block, in bytes */
+	size_t slabs;
+	size_t blocks;	/* of these slabs */
+	size_t live;	/* in the program's hands */
+	size_t front;	/* free, in threads' magazines or rings */
+	size_t depot;	/* free, in threads' depots */
+	size_t spill;	/* free, on their way between threads */
+	size_t lost;	/* left by a fork in caches of other threads */
+	size_t free;	/* free, in bitmaps */
+	size_t carving;	/* slabs that refills take from */
+	size_t warm;	/* slabs in warm pools */
+	size_t listed;	/* slabs partly free, beyond the warm pools */
+	size_t full;	/* slabs without a free block */
+};
+
+/* The bins are numbered from 0, in the order of their sizes. Returns 0, or -1
+ * with errno EINVAL beyond the last or if struct_size is too small. */
+HAKMEM_API int hakmem_stats_get_bin(unsigned bin,
+	struct hakmem_bin_stats *stats) HAKMEM_NOEXCEPT;
+
+enum hakmem_stats_format { HAKMEM_STATS_TEXT, HAKMEM_STATS_JSON };
+
+/*
+ * Print all statistics and the options in force. The text comes in pieces, each
+ * ended by a NUL, by calls of write with arg; with write NULL it goes to file
+ * descriptor 2. write may allocate and free. The schema of the JSON object is
+ * in hakmem(7). Returns 0, or -1 with errno EINVAL for an unknown format and
+ * ENOMEM without memory for the snapshot.
+ */
+HAKMEM_API int hakmem_stats_print(enum hakmem_stats_format format,
+	void (*write)(void *arg, const char *text), void *arg);
+
 #ifdef __cplusplus
 }
 #endif

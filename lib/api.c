@@ -11,8 +11,10 @@
 #include "locked_heap.h"
 #include "message.h"
 #include "start.h"
+#include "stats.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 /* The preload library's entry points, under a name of their own: that is how
  * the other library knows. */
@@ -196,4 +198,47 @@ HAK_EXPORT int hakmem_heap_stats(struct hakmem_heap *heap,
 		sums.live_bytes, sums.slab_bytes, sums.span_bytes };
 	__builtin_memcpy(stats, &all, MIN(room, sizeof all));
 	return 0;
+}
+
+HAK_EXPORT int hakmem_stats_get(struct hakmem_stats *stats)
+{
+	if (hak_forwarding())
+		return hak_forward->stats_get(stats);
+	hak_start();
+	return hak_stats_get(stats);
+}
+
+HAK_EXPORT int hakmem_stats_get_bin(unsigned bin,
+	struct hakmem_bin_stats *stats)
+{
+	if (hak_forwarding())
+		return hak_forward->stats_get_bin(bin, stats);
+	hak_start();
+	return hak_stats_get_bin(bin, stats);
+}
+
+HAK_EXPORT int hakmem_stats_print(enum hakmem_stats_format format,
+	void (*write)(void *arg, const char *text), void *arg)
+{
+	bool json = format == HAKMEM_STATS_JSON, ok;
+
+	if (hak_forwarding())
+		return hak_forward->stats_print((int)format, write, arg);
+	if (!json && format != HAKMEM_STATS_TEXT) {
+		errno = EINVAL;
+		return -1;
+	}
+	hak_start();
+	ok = write != NULL ? hak_stats_report(json, write, arg)
+			   : hak_stats_report_to(json, STDERR_FILENO);
+	if (!ok)
+		errno = ENOMEM;
+	return ok ? 0 : -1;
+}
+
+/* After the program's own handlers of exit, so that what they free counts. */
+__attribute__((destructor)) static void stats_at_exit(void)
+{
+	if (!hak_forwarding())
+		hak_stats_exit();
 }

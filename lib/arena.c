@@ -537,6 +537,21 @@ size_t hak_arena_reserved_bytes(void)
 	return LOAD_RELAXED(&reserved_granules) * GRANULE;
 }
 
+bool hak_arena_at(size_t place, struct hak_arena_extent *extent)
+{
+	struct arena *a;
+
+	if (!hak_lock_patiently(&hak_arena_lock))
+		return false;
+	for (a = arenas; a != NULL && place != 0; a = a->next)
+		place--;
+	if (a != NULL)
+		*extent = (struct hak_arena_extent){ a->base,
+			a->granules * GRANULE, a->head * GRANULE, a->opened };
+	hak_unlock(&hak_arena_lock);
+	return a != NULL;
+}
+
 void hak_arena_visit(bool (*visit)(struct slab *, void *), void *arg)
 {
 	bool go_on = true;

@@ -45,6 +45,17 @@ size_t hak_arena_dirty_bytes(void);
 size_t hak_arena_opened_bytes(void);
 size_t hak_arena_reserved_bytes(void);
 
+/* Where an arena stands, by its place in the list; false beyond the last. */
+struct hak_arena_extent {
+	uintptr_t base;
+	/* Bytes in all, and of the head with the descriptors. */
+	size_t size;
+	size_t head;
+	/* One bit a SuperSlab. */
+	uint32_t opened;
+};
+bool hak_arena_at(size_t place, struct hak_arena_extent *extent);
+
 /* Visit the descriptor of every run in use, under the arena lock. */
 void hak_arena_visit(bool (*visit)(struct slab *, void *), void *arg);
 

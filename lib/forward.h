@@ -25,6 +25,9 @@ struct hak_entry_points {
 	void *(*heap_calloc)(void *, size_t, size_t);
 	void *(*heap_realloc)(void *, void *, size_t);
 	int (*heap_stats)(void *, void *);
+	int (*stats_get)(void *);
+	int (*stats_get_bin)(unsigned, void *);
+	int (*stats_print)(int, void (*)(void *, const char *), void *);
 };
 
 /* The preload library's; NULL in a process without it, and in itself. */

@@ -53,6 +53,12 @@ static struct heap *free_heaps;
 static size_t heap_count;
 static pthread_key_t exit_key;
 static bool exit_key_made;
+static size_t chunk_bytes;
+
+/* Blocks, by bin, that lay in caches of threads a fork left behind; written
+ * in the child while it has one thread. */
+static size_t lost[BINS];
+static size_t lost_bytes;
 
 /* Read relaxed. */
 static size_t retain_bytes = RETAIN_LEAST;
@@ -91,7 +97,7 @@ static size_t live_without(size_t held)
 {
 	size_t taken = hak_shard_taken_bytes(), idle;
 
-	idle = held + hak_shard_spill_bytes();
+	idle = held + hak_shard_spill_bytes() + lost_bytes;
 	return (taken > idle ? taken - idle : 0) + hak_span_live_bytes() +
 		hak_locked_heap_live_bytes();
 }
@@ -101,12 +107,26 @@ size_t hak_heap_live_bytes(void)
 	return live_without(hak_heap_held_bytes());
 }
 
+/* Heaps are never unmapped, so a walk without the lock, at worst, sees one
+ * that ended and holds nothing. */
 void hak_heap_visit(void (*visit)(struct heap *, void *), void *arg)
 {
-	hak_lock(&registry_lock);
+	bool locked = hak_lock_patiently(&registry_lock);
+
 	for (struct heap *h = heaps; h != NULL; h = h->next)
 		visit(h, arg);
-	hak_unlock(&registry_lock);
+	if (locked)
+		hak_unlock(&registry_lock);
+}
+
+size_t hak_heap_lost(unsigned bin)
+{
+	return LOAD_RELAXED(&lost[bin]);
+}
+
+size_t hak_heap_chunk_bytes(void)
+{
+	return LOAD_RELAXED(&chunk_bytes);
 }
 
 /* Shares and bounds from what is live now.  Under registry_lock. */
@@ -140,6 +160,7 @@ static struct heap *new_heap(void)
 		return NULL;
 	if (!chunk->zero)
 		__builtin_memset((void *)chunk->base, 0, GRANULE);
+	STORE_RELAXED(&chunk_bytes, chunk_bytes + GRANULE);
 	for (size_t at = GRANULE / HEAP_BYTES; at-- > 0;) {
 		heap = (struct heap *)(chunk->base + at * HEAP_BYTES);
 		heap->next = free_heaps;
@@ -173,6 +194,7 @@ static HAK_COLD struct heap *heap_birth(void)
 		*heap = (struct heap){ .lock = HAK_LOCK_INIT(RANK_HEAP) };
 		hak_cache_init(heap);
 		heap->shard = hak_shard_assign();
+		heap->thread = hak_os_thread();
 		enrol(heap);
 	}
 	if (!exit_key_made)
@@ -362,6 +384,16 @@ void hak_heap_fork_parent(void)
 	hak_unlock(&registry_lock);
 }
 
+static void lose(const struct heap *heap)
+{
+	for (unsigned bin = TINY_FIRST; bin < BINS; bin++) {
+		size_t n = hak_cache_held(heap, bin);
+
+		lost[bin] += n;
+		lost_bytes += n * hak_bins[bin].size;
+	}
+}
+
 /* The other threads are gone and their caches torn: strike their heaps.  What
  * lay in them is lost to this process, within the budget. */
 void hak_heap_fork_child(void)
@@ -377,10 +409,14 @@ void hak_heap_fork_child(void)
 	hak_shard_fork_reset();
 	hak_locked_heap_fork_reset();
 	hak_lock_reset(&registry_lock);
+	for (struct heap *h = heaps; h != NULL; h = h->next)
+		if (h != own)
+			lose(h);
 	heaps = own;
 	heap_count = own != NULL;
 	if (own != NULL) {
 		own->next = own->prev = NULL;
+		own->thread = hak_os_thread();
 		hak_lock_reset(&own->lock);
 	}
 	hak_lock(&registry_lock);

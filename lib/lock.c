@@ -76,6 +76,29 @@ HAK_COLD void hak_lock_slow(struct hak_lock *lock)
 		hak_lock_check_rank(lock);
 }
 
+/* No waiting, so no order of ranks to keep. */
+static bool try_unranked(struct hak_lock *lock)
+{
+	uint32_t expected = 0;
+
+	/* Acquire: pairs with the release in hak_unlock(). */
+	return __atomic_compare_exchange_n(&lock->word, &expected, 1, false,
+		__ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+bool hak_lock_patiently(struct hak_lock *lock)
+{
+	int saved = errno;
+	bool taken = try_unranked(lock);
+
+	for (int i = 0; i < 100 && !taken; i++) {
+		syscall(SYS_sched_yield);
+		taken = try_unranked(lock);
+	}
+	errno = saved;
+	return taken;
+}
+
 HAK_COLD void hak_unlock_slow(struct hak_lock *lock)
 {
 	futex(&lock->word, FUTEX_WAKE, 1);

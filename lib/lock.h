@@ -77,6 +77,10 @@ HAK_INLINE void hak_lock(struct hak_lock *lock)
 		hak_lock_slow(lock);
 }
 
+/* For readers that would rather see unsteady figures than wait for a holder
+ * that may be this very thread, in a signal handler; whether it was taken. */
+bool hak_lock_patiently(struct hak_lock *lock);
+
 HAK_INLINE void hak_unlock(struct hak_lock *lock)
 {
 	if (HAK_UNLIKELY(LOAD_RELAXED(&hak_lock_fork_owner) != NULL) &&

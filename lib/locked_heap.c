@@ -225,22 +225,55 @@ void hak_locked_heap_destroy(struct locked_heap *heap)
 	hak_arena_put(home);
 }
 
+/* Under the heap's lock. */
+static void add_sums(const struct locked_heap *heap,
+	struct locked_heap_sums *sums)
+{
+	for (unsigned bin = TINY_FIRST; bin < BINS; bin++) {
+		const struct bin_slabs *bs = &heap->bin[bin];
+
+		sums->live_bytes += bs->taken * hak_bins[bin].size;
+		sums->slab_blocks += bs->taken;
+		sums->slab_bytes += bs->slabs * hak_bins[bin].granules *
+			GRANULE;
+	}
+	sums->live_blocks += heap->live_blocks;
+	sums->live_bytes += heap->span_bytes;
+	sums->span_bytes += heap->span_bytes;
+}
+
 void hak_locked_heap_sums(struct locked_heap *heap,
 	struct locked_heap_sums *sums)
 {
 	*sums = (struct locked_heap_sums){ 0 };
 	hak_lock(&heap->lock);
-	for (unsigned bin = TINY_FIRST; bin < BINS; bin++) {
-		const struct bin_slabs *bs = &heap->bin[bin];
-
-		sums->live_bytes += bs->taken * hak_bins[bin].size;
-		sums->slab_bytes += bs->slabs * hak_bins[bin].granules *
-			GRANULE;
-	}
-	sums->live_blocks = heap->live_blocks;
-	sums->live_bytes += heap->span_bytes;
-	sums->span_bytes = heap->span_bytes;
+	add_sums(heap, sums);
 	hak_unlock(&heap->lock);
+}
+
+static void add_if_free(struct locked_heap *heap,
+	struct locked_heap_sums *sums)
+{
+	if (!hak_lock_patiently(&heap->lock))
+		return;
+	add_sums(heap, sums);
+	hak_unlock(&heap->lock);
+}
+
+size_t hak_locked_heap_total(struct locked_heap_sums *sums)
+{
+	size_t count = 0;
+
+	*sums = (struct locked_heap_sums){ 0 };
+	if (!hak_lock_patiently(&heaps_lock))
+		return 0;
+	for (struct locked_heap *h = heaps; h != NULL; h = h->next) {
+		add_if_free(h, sums);
+		count++;
+	}
+	add_if_free(&hak_last_heap, sums);
+	hak_unlock(&heaps_lock);
+	return count;
 }
 
 void hak_locked_heap_fork_lock(void)

@@ -27,12 +27,17 @@ struct slab *hak_locked_heap_resize(struct slab *slab, size_t size);
 
 struct locked_heap_sums {
 	size_t live_blocks;
+	/* Those of slabs. */
+	size_t slab_blocks;
 	size_t live_bytes;
 	size_t slab_bytes;
 	size_t span_bytes;
 };
 void hak_locked_heap_sums(struct locked_heap *heap,
 	struct locked_heap_sums *sums);
+
+/* The same over all heaps; returns how many there are. */
+size_t hak_locked_heap_total(struct locked_heap_sums *sums);
 
 /* Bytes of live slab blocks in all locked heaps; relaxed. */
 size_t hak_locked_heap_live_bytes(void);

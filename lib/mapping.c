@@ -30,6 +30,7 @@ struct hak_lock hak_meta_lock = HAK_LOCK_INIT(RANK_META);
 /* Under hak_meta_lock. */
 static struct meta_chunk *chunks;
 static struct slab *free_slabs;
+static size_t meta_bytes;
 
 /* Under hak_mapping_lock; read relaxed. */
 static size_t mapping_count;
@@ -49,6 +50,7 @@ static bool add_chunk(void)
 	}
 	chunk->next = chunks;
 	chunks = chunk;
+	STORE_RELAXED(&meta_bytes, meta_bytes + GRANULE);
 	return true;
 }
 
@@ -264,6 +266,11 @@ struct slab *hak_mapping_adopt(void *span, size_t old, size_t size,
 	return NULL;
 }
 
+size_t hak_mapping_meta_bytes(void)
+{
+	return LOAD_RELAXED(&meta_bytes);
+}
+
 size_t hak_mapping_count(void)
 {
 	return LOAD_RELAXED(&mapping_count);
@@ -276,7 +283,8 @@ size_t hak_mapping_bytes(void)
 
 void hak_mapping_visit(bool (*visit)(struct slab *, void *), void *arg)
 {
-	hak_lock(&hak_meta_lock);
+	if (!hak_lock_patiently(&hak_meta_lock))
+		return;
 	for (struct meta_chunk *c = chunks; c != NULL; c = c->next) {
 		struct slab *slab = (struct slab *)((char *)c + CACHE_LINE);
 

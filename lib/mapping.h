@@ -25,6 +25,9 @@ struct slab *hak_mapping_adopt(void *span, size_t old, size_t size,
 /* Resize a huge block; it may move.  False leaves everything as it was. */
 bool hak_mapping_resize(struct slab *slab, size_t size);
 
+/* Chunks of descriptors, in bytes; relaxed. */
+size_t hak_mapping_meta_bytes(void);
+
 /* Mappings in use, and their bytes; relaxed. */
 size_t hak_mapping_count(void);
 size_t hak_mapping_bytes(void);

@@ -23,6 +23,10 @@ size_t hak_page_size = 4096;
 /* Whether MADV_DONTNEED was seen to zero a private page (emulators differ). */
 static bool purge_zeroes;
 
+/* Read relaxed. */
+static size_t purge_calls;
+static size_t purged_bytes;
+
 static void *map_anywhere(size_t size, int prot)
 {
 	int saved = errno;
@@ -108,7 +112,26 @@ bool hak_os_purge(void *start, size_t size)
 	bool ok = syscall(SYS_madvise, start, size, MADV_DONTNEED) == 0;
 
 	errno = saved;
+	if (ok) {
+		__atomic_fetch_add(&purge_calls, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&purged_bytes, size, __ATOMIC_RELAXED);
+	}
 	return ok && purge_zeroes;
+}
+
+size_t hak_os_purge_calls(void)
+{
+	return LOAD_RELAXED(&purge_calls);
+}
+
+size_t hak_os_purged_bytes(void)
+{
+	return LOAD_RELAXED(&purged_bytes);
+}
+
+uint32_t hak_os_thread(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
 }
 
 void hak_os_hugepage(void *start, size_t size, bool on)
@@ -171,5 +194,6 @@ void hak_os_init(size_t page_size)
 	purge_zeroes = true;
 	purge_zeroes = hak_os_purge((void *)probe, hak_page_size) &&
 		*probe == 0;
+	purge_calls = purged_bytes = 0;
 	hak_os_unmap((void *)probe, hak_page_size);
 }

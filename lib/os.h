@@ -30,6 +30,11 @@ bool hak_os_grow(void *start, size_t old_size, size_t new_size);
 bool hak_os_move(void *from, size_t old_size, void *to, size_t new_size);
 /* Move the pages onto an equal range; the old range stays and reads zero. */
 bool hak_os_move_pages(void *from, void *to, size_t size);
+/* Successful calls of hak_os_purge() and their bytes; relaxed. */
+size_t hak_os_purge_calls(void);
+size_t hak_os_purged_bytes(void);
+/* The kernel's number of this thread. */
+uint32_t hak_os_thread(void);
 /* Monotonic milliseconds. */
 uint64_t hak_os_now_ms(void);
 

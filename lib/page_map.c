@@ -15,6 +15,8 @@ struct page_map hak_page_map;
 
 struct hak_lock hak_page_map_lock = HAK_LOCK_INIT(RANK_PAGE_MAP);
 
+static size_t leaf_bytes;
+
 static bool cover_leaf(uintptr_t address)
 {
 	intptr_t *root = &hak_page_map.root[(uint16_t)(address >> 32)];
@@ -26,7 +28,13 @@ static bool cover_leaf(uintptr_t address)
 	if (leaf == NULL)
 		return false;
 	STORE_RELAXED(root, (intptr_t)leaf - (intptr_t)&hak_page_map.zero);
+	STORE_RELAXED(&leaf_bytes, leaf_bytes + sizeof *leaf);
 	return true;
+}
+
+size_t hak_page_map_bytes(void)
+{
+	return LOAD_RELAXED(&leaf_bytes);
 }
 
 bool hak_page_map_cover(uintptr_t start, size_t size)

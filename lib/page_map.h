@@ -65,6 +65,9 @@ bool hak_page_map_cover(uintptr_t start, size_t size);
 void hak_page_map_set(uintptr_t start, size_t granules, struct slab *slab,
 	unsigned code);
 
+/* Leaves made so far, in bytes of address space; relaxed. */
+size_t hak_page_map_bytes(void);
+
 extern struct hak_lock hak_page_map_lock;
 
 #endif

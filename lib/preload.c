@@ -10,6 +10,7 @@
  */
 #define HAK_IS_PRELOAD 1
 #include "api.c"
+#include "mallinfo.c"
 
 #include "os.h"
 
@@ -51,11 +52,29 @@ static int entry_heap_stats(void *heap, void *stats)
 	return hakmem_heap_stats(heap, stats);
 }
 
+static int entry_stats_get(void *stats)
+{
+	return hakmem_stats_get(stats);
+}
+
+static int entry_stats_get_bin(unsigned bin, void *stats)
+{
+	return hakmem_stats_get_bin(bin, stats);
+}
+
+static int entry_stats_print(int format,
+	void (*write)(void *, const char *), void *arg)
+{
+	return hakmem_stats_print((enum hakmem_stats_format)format, write,
+		arg);
+}
+
 HAK_EXPORT const struct hak_entry_points hakmem_preload_entry = {
 	hakmem_malloc, hakmem_calloc, hakmem_realloc, hakmem_aligned_alloc,
 	hakmem_free, hakmem_usable_size, hakmem_trim, entry_heap_new,
 	entry_heap_destroy, entry_heap_alloc, entry_heap_calloc,
-	entry_heap_realloc, entry_heap_stats,
+	entry_heap_realloc, entry_heap_stats, entry_stats_get,
+	entry_stats_get_bin, entry_stats_print,
 };
 
 /* Before any other library's constructor may start a thread or fork. */

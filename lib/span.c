@@ -16,10 +16,19 @@
 #include "page_map.h"
 
 static size_t live_bytes;
+static size_t live_blocks;
 
+/* A block taken (given is 0), given back (taken is 0) or resized. */
 static void account(size_t taken, size_t given)
 {
 	__atomic_fetch_add(&live_bytes, taken - given, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&live_blocks,
+		(size_t)(given == 0) - (size_t)(taken == 0), __ATOMIC_RELAXED);
+}
+
+size_t hak_span_live_blocks(void)
+{
+	return LOAD_RELAXED(&live_blocks);
 }
 
 size_t hak_span_live_bytes(void)

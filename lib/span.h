@@ -27,7 +27,8 @@ size_t hak_span_good_size(size_t size);
 /* Claim the right to free the block: false when somebody did already. */
 bool hak_span_claim(struct slab *slab);
 
-/* Bytes of live large and huge blocks; relaxed. */
+/* Live large and huge blocks, and their bytes; relaxed. */
+size_t hak_span_live_blocks(void);
 size_t hak_span_live_bytes(void);
 
 #endif

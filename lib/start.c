@@ -12,6 +12,7 @@
 #include "lock.h"
 #include "options.h"
 #include "os.h"
+#include "stats.h"
 
 #include <pthread.h>
 #include <sys/auxv.h>
@@ -51,6 +52,7 @@ HAK_COLD void hak_start(void)
 	if (!started) {
 		hak_os_init(getauxval(AT_PAGESZ));
 		hak_options_init(environment(), getauxval(AT_SECURE) != 0);
+		hak_stats_start();
 		__atomic_store_n(&started, true, __ATOMIC_RELEASE);
 	}
 	hak_unlock(&start_lock);

@@ -46,6 +46,8 @@ struct heap {
 	struct hak_lock lock;
 	/* Where it takes blocks from; its thread only. */
 	unsigned shard;
+	/* The thread's number in the kernel, for statistics. */
+	uint32_t thread;
 	/* Cap times size over all attached bins; its thread, read relaxed. */
 	size_t reserved_bytes;
 	/* Blocks in depots, in bytes; under lock, read relaxed. */
