@@ -22,7 +22,7 @@ enum {
 	TOP = 12,
 	RUNS_HEIGHT = 260,
 	RUNS_LEFT = 80,
-	NAME_SHOWN = 26, /* characters */
+	NAME_SHOWN = 20, /* characters */
 };
 
 /* Values low..high are drawn from pixel `from` to pixel `to`. */
@@ -120,12 +120,17 @@ static void put_label(
 	fputs("</text>\n", f);
 }
 
+/* A long name loses its middle: what tells it from others is at its ends. */
 static void put_name(FILE *f, const char *name, double y)
 {
+	size_t length = strlen(name);
 	char text[NAME_SHOWN + 4];
 
-	snprintf(text, sizeof text, "%.*s%s", NAME_SHOWN, name,
-		strlen(name) > NAME_SHOWN ? "..." : "");
+	if (length <= NAME_SHOWN)
+		snprintf(text, sizeof text, "%s", name);
+	else
+		snprintf(text, sizeof text, "%.*s...%s", NAME_SHOWN / 2 - 2,
+			name, name + length - NAME_SHOWN / 2);
 	put_label(f, "name", LEFT - 12, y + 4, text);
 }
 

@@ -20,6 +20,8 @@ void hak_report_html(FILE *f, const struct trial *t);
 /* The same as parts of a greater whole. */
 void hak_report_json_value(struct json_writer *w, const struct trial *t);
 void hak_report_html_open(FILE *f);
+/* a heading and a paragraph a line */
+void hak_report_html_lines(FILE *f, const char *title, const char *lines);
 void hak_report_html_section(FILE *f, const struct trial *t);
 void hak_report_html_close(FILE *f);
 

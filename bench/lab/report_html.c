@@ -54,7 +54,9 @@ static const char head[] =
 	"nowrap;\n"
 	"  border-bottom: 1px solid var(--line); }\n"
 	"th { color: var(--soft); font-weight: 600; }\n"
-	"th:first-child, td:first-child { text-align: left; }\n"
+	"th:first-child, td:first-child { text-align: left; white-space: "
+	"normal;\n"
+	"  overflow-wrap: anywhere; min-width: 8rem; }\n"
 	"code { font: .85rem/1.4 ui-monospace, monospace; overflow-wrap: "
 	"anywhere; }\n"
 	"dt { font-weight: 600; } dd { margin: 0 0 .5rem; }\n"
@@ -65,7 +67,7 @@ static const char head[] =
 	"  height: .7em; border-radius: 50%; margin-right: .5em;\n"
 	"  background: currentColor; }\n"
 	".key span { color: var(--text); margin-right: 1em; }\n"
-	"svg { width: 100%; height: auto; display: block; }\n"
+	"svg { width: 100%; min-width: 36rem; height: auto; display: block; }\n"
 	"svg text { fill: var(--soft); font-size: 12px; }\n"
 	"svg .name { fill: var(--text); text-anchor: end; font-size: 13px; }\n"
 	"svg .tick, svg .none { text-anchor: middle; }\n"
@@ -114,10 +116,11 @@ static void put_heading(FILE *f, const struct trial *t)
 {
 	fputs("<h1>", f);
 	hak_plot_text(f, hak_trial_title(t, t->metric));
-	for (size_t i = 1; i < t->sides; i++) {
-		fputs(i == 1 ? ": " : ", ", f);
-		hak_plot_text(f, t->side[i].name);
-	}
+	fputs(": ", f);
+	if (t->sides == 2)
+		hak_plot_text(f, t->side[1].name);
+	else
+		fprintf(f, "%zu sides", t->sides - 1);
 	fputs(" against ", f);
 	hak_plot_text(f, t->side[0].name);
 	fprintf(f, "</h1>\n<p class=\"soft\">%s; ",
@@ -155,19 +158,19 @@ static void put_judgements(
 {
 	fprintf(f,
 		"<div class=\"wide\"><table>\n<tr><th>side</th>"
-		"<th>mean</th><th>median</th><th>%.4g&nbsp;%% interval</th>"
-		"<th>p</th><th>verdict</th></tr>\n",
+		"<th>verdict</th><th>mean</th><th>median</th>"
+		"<th>%.4g&nbsp;%% interval</th><th>p</th></tr>\n",
 		100 * (1 - t->rule.alpha / (double)(t->sides - 1)));
 	for (size_t i = 1; i < t->sides; i++) {
 		enum verdict verdict = j[i - 1].verdict;
 
 		fputs("<tr><td>", f);
 		put_name(f, t, i);
-		fputs("</td>", f);
-		put_figures(f, &j[i - 1]);
-		fprintf(f, "<td class=\"verdict %s\">%s</td></tr>\n",
+		fprintf(f, "</td><td class=\"verdict %s\">%s</td>",
 			verdict_class(verdict),
 			hak_judge_verdict_name(verdict));
+		put_figures(f, &j[i - 1]);
+		fputs("</tr>\n", f);
 	}
 	fputs("</table></div>\n", f);
 }
@@ -314,6 +317,20 @@ static void put_setup(FILE *f, const struct trial *t)
 			     : "");
 }
 
+void hak_report_html_lines(FILE *f, const char *title, const char *lines)
+{
+	fprintf(f, "<h1>%s</h1>\n<p>", title);
+	for (; *lines; lines++) {
+		char c[2] = {*lines, '\0'};
+
+		if (*lines != '\n')
+			hak_plot_text(f, c);
+		else if (lines[1])
+			fputs("</p>\n<p>", f);
+	}
+	fputs("</p>\n", f);
+}
+
 void hak_report_html_open(FILE *f)
 {
 	fputs(head, f);
@@ -331,16 +348,22 @@ void hak_report_html_section(FILE *f, const struct trial *t)
 	      "interval; dot: mean; dashed: median; shaded: changes that do "
 	      "not matter.</p>\n",
 		f);
+	fputs("<div class=\"wide\">", f);
 	hak_plot_intervals(f, t, j);
+	fputs("</div>\n", f);
 	fputs("<h2>Runs by side</h2>\n", f);
 	put_sides(f, t);
 	fputs("<p class=\"soft\">Line: mean; dashed: median.</p>\n", f);
+	fputs("<div class=\"wide\">", f);
 	hak_plot_spread(f, t);
+	fputs("</div>\n", f);
 	fputs("<h2>Runs in their order</h2>\n<p class=\"soft\">", f);
 	for (size_t i = 0; i < t->sides; i++)
 		put_name(f, t, i);
 	fputs("dashed: mean of each side</p>\n", f);
+	fputs("<div class=\"wide\">", f);
 	hak_plot_runs(f, t);
+	fputs("</div>\n", f);
 	put_other_metrics(f, t, j);
 	put_setup(f, t);
 	free(j);

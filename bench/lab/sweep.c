@@ -47,14 +47,26 @@ static char *append(char *text, const char *between, const char *more)
 	return longer;
 }
 
-/* "A=1", "A+B=1"; the prefix that all have is left out */
+/* The length of what two names have in common up to their last word. */
+static size_t common_words(const char *a, const char *b)
+{
+	size_t length = 0;
+
+	for (size_t i = 0; a[i] && a[i] == b[i]; i++)
+		if (a[i] == '_')
+			length = i + 1;
+	return length;
+}
+
+/* "TINY_UNIFIED_C5+C6=1": what repeats itself is left out. */
 static char *name_of(const struct setting *setting)
 {
-	size_t skip = strlen("HAKMEM_");
-	char *name = hak_lab_copy(setting->variable->name[0] + skip);
+	const struct variable *v = setting->variable;
+	char *name = hak_lab_copy(v->name[0] + strlen("HAKMEM_"));
 
-	for (size_t i = 1; i < setting->variable->names; i++)
-		name = append(name, "+", setting->variable->name[i] + skip);
+	for (size_t i = 1; i < v->names; i++)
+		name = append(name, "+",
+			v->name[i] + common_words(v->name[0], v->name[i]));
 	return append(name, "=", setting->value);
 }
 

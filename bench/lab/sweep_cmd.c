@@ -241,6 +241,15 @@ static const char *other_result(const struct sweep *s)
 	}
 }
 
+static void print_conclusion(FILE *f, const struct sweep *s)
+{
+	print_interaction(f, s);
+	if (s->result == SWEEP_FOUND)
+		print_found(f, s);
+	else
+		fprintf(f, "%s\n", other_result(s));
+}
+
 static void report_text(FILE *f, const struct sweep *s)
 {
 	fputs("== screening ==\n", f);
@@ -250,11 +259,7 @@ static void report_text(FILE *f, const struct sweep *s)
 		hak_report_text(f, &s->confirmation);
 	}
 	fputs("\n== conclusion ==\n", f);
-	print_interaction(f, s);
-	if (s->result == SWEEP_FOUND)
-		print_found(f, s);
-	else
-		fprintf(f, "%s\n", other_result(s));
+	print_conclusion(f, s);
 }
 
 /* ---- and for machines ---- */
@@ -327,17 +332,31 @@ static void report_json(FILE *f, const struct sweep *s)
 	hak_json_end(&w);
 }
 
+static void put_conclusion(FILE *f, const struct sweep *s)
+{
+	char *lines = NULL;
+	size_t size = 0;
+	FILE *memory = open_memstream(&lines, &size);
+
+	if (!memory)
+		hak_command_fail(STATUS_FAILED, "out of memory");
+	print_conclusion(memory, s);
+	fclose(memory);
+	hak_report_html_lines(f, "Conclusion of the sweep", lines);
+	free(lines);
+}
+
 static void report_html(FILE *f, const struct sweep *s)
 {
 	hak_report_html_open(f);
+	put_conclusion(f, s);
 	if (s->singles) {
-		fputs("<p class=\"soft\">Confirmation, on fresh runs; the "
-		      "screening that came before it is below.</p>\n",
+		fputs("<hr>\n<p class=\"soft\">Confirmation, on fresh "
+		      "runs</p>\n",
 			f);
 		hak_report_html_section(f, &s->confirmation);
-		fputs("<hr>\n", f);
 	}
-	fputs("<p class=\"soft\">Screening</p>\n", f);
+	fputs("<hr>\n<p class=\"soft\">Screening</p>\n", f);
 	hak_report_html_section(f, &s->screening);
 	hak_report_html_close(f);
 }
