@@ -254,6 +254,16 @@ TAP_UNUSED static void tap_drain(int fd, char *text, size_t room)
 		text[used] = '\0';
 }
 
+/* An emulator tells the child's fatal signal on the child's standard error:
+ * that is no word of the child's. */
+TAP_UNUSED static void tap_drop_emulator(char *text)
+{
+	char *line = strstr(text, "qemu: uncaught target signal");
+
+	if (line && (line == text || line[-1] == '\n'))
+		*line = '\0';
+}
+
 /*
  * Run fn in a child and wait for it. *status is as waitpid gives it (0 if fn
  * returned), errors receives what the child wrote to standard error, cut to
@@ -275,6 +285,8 @@ TAP_UNUSED static int tap_child(void (*fn)(void), int *status, char *errors,
 		tap_child_start(fn, ends[0], ends[1]);
 	close(ends[1]);
 	tap_drain(ends[0], errors, room);
+	if (room > 0)
+		tap_drop_emulator(errors);
 	close(ends[0]);
 	while (waitpid(child, status, 0) < 0)
 		if (errno != EINTR)
