@@ -30,6 +30,7 @@
 #define WINDOW_GRANULES 64
 /* Blocks taken from the window before all goes to the dense part. */
 #define WINDOW_BUDGET 16
+#define CHURN_CREDIT_MAX (8 * MIB / GRANULE)
 
 struct arena {
 	uintptr_t base;
@@ -58,6 +59,11 @@ static struct arena *arenas;
 static unsigned window_used;
 /* Granules taken and put since the budget was last called stale. */
 static unsigned moved;
+/* Dirty granules beyond the bound that may stay in partly used SuperSlabs: it
+ * rises when such granules are taken again and falls, half as fast, when any
+ * are put.  So a program that churns is spared the purging and refilling of
+ * pieces, and one that only frees is held to the bound. */
+static unsigned churn_credit;
 
 /* In granules; written under the lock. */
 static size_t used_granules;
@@ -289,6 +295,7 @@ static bool claim(struct arena *arena, unsigned at, unsigned n)
 	add(&used_granules, n);
 	add(&dirty_granules, -(long)dirty);
 	note_moved(n);
+	churn_credit = MIN(churn_credit + dirty, CHURN_CREDIT_MAX);
 	return dirty == 0;
 }
 
@@ -299,6 +306,7 @@ static void release(struct arena *arena, unsigned at, unsigned n, bool dirty)
 	arena->longest = MAX(arena->longest, arena->free_count);
 	add(&used_granules, -(long)n);
 	note_moved(n);
+	churn_credit -= MIN(churn_credit, (n + 1) / 2);
 	if (dirty)
 		add(&dirty_granules, bits_write(arena->dirty, at, n, true));
 }
@@ -480,7 +488,8 @@ size_t hak_arena_purge(size_t keep)
 	for (unsigned kind = PURGE_WHOLE; kind < PURGE_KINDS; kind++) {
 		/* Whole SuperSlabs are cheap: some more, not to be back at
 		 * once. */
-		size_t target = kind == PURGE_WHOLE ? keep - keep / 8 : keep;
+		size_t target = kind == PURGE_WHOLE ? keep - keep / 8
+			: keep == 0 ? 0 : keep + churn_credit * GRANULE;
 
 		while (dirty_granules * GRANULE > target && bytes != 0 &&
 		       find_piece(&piece, kind)) {

@@ -101,6 +101,20 @@ static void publish(struct slab *slab, unsigned code, bool on)
 	hak_due_set(DUE_BUDGET);
 }
 
+/* Bytes that are mapped for a huge block at start: to the end of its last huge
+ * page where there are any, lest the tail be filled by small ones. */
+static size_t extent(uintptr_t start, size_t size)
+{
+	if (hak_options.thp == HAK_THP_NEVER || size < LARGE_MAX)
+		return size;
+	return ALIGN_UP(start + size, SUPERSLAB) - start;
+}
+
+static size_t mapped_bytes(const struct slab *slab)
+{
+	return MIN(extent(slab->base, slab->span_bytes), slab->room);
+}
+
 static void describe(struct slab *slab, void *start, size_t size, size_t room,
 	unsigned code)
 {
@@ -120,23 +134,25 @@ struct slab *hak_mapping_take(size_t size, size_t align, unsigned code,
 	bool is_slab)
 {
 	struct slab *slab = take_descriptor();
+	size_t room;
 	void *start;
 
 	if (slab == NULL)
 		return NULL;
-	start = hak_os_map(size, MAX(align, GRANULE));
+	room = is_slab ? size : extent(0, size);
+	start = hak_os_map(room, MAX(align, GRANULE));
 	if (start == NULL || !hak_page_map_cover((uintptr_t)start, size)) {
 		if (start != NULL)
-			hak_os_unmap(start, size);
+			hak_os_unmap(start, room);
 		put_descriptor(slab);
 		return NULL;
 	}
-	describe(slab, start, size, size, code);
+	describe(slab, start, size, room, code);
 	if (is_slab) {
 		slab->granules = (uint16_t)(size / GRANULE);
 		slab->span_bytes = 0;
 	} else if (hak_options.thp != HAK_THP_NEVER && size >= SUPERSLAB) {
-		hak_os_hugepage(start, size, true);
+		hak_os_hugepage(start, room, true);
 	}
 	publish(slab, code, true);
 	return slab;
@@ -156,18 +172,24 @@ void hak_mapping_put(struct slab *slab)
 }
 
 /* Room for a block that has outgrown its place: a half more than it needs, so
- * that growth by small steps moves it a few times only. */
-static void *reserve_room(size_t size, size_t *room)
+ * that growth by small steps moves it a few times only.  It lies to the huge
+ * pages as the old place does, or the kernel would have to split and copy
+ * page tables entry by entry. */
+static void *reserve_room(uintptr_t from, size_t size, size_t *room)
 {
+	size_t phase = size >= SUPERSLAB ? from % SUPERSLAB : 0;
 	size_t align = size >= SUPERSLAB ? SUPERSLAB : GRANULE;
-	void *target;
+	char *target;
 
-	*room = ALIGN_UP(size + size / 2, hak_page_size);
-	target = hak_os_reserve(*room, align);
-	if (target != NULL)
-		return target;
-	*room = size;
-	return hak_os_reserve(size, GRANULE);
+	*room = extent(phase, size + size / 2);
+	target = hak_os_reserve(*room + phase, align);
+	if (target == NULL) {
+		*room = size;
+		return hak_os_reserve(size, GRANULE);
+	}
+	if (phase != 0)
+		hak_os_unmap(target, phase);
+	return target + phase;
 }
 
 /* Move the pages onto the reserved target: the block is never without a home,
@@ -176,9 +198,9 @@ static bool move(struct slab *slab, size_t size)
 {
 	unsigned code = slab->owner != NULL ? CODE_LOCKED : CODE_HUGE;
 	char *from = (char *)slab->base, *target;
-	size_t old = slab->span_bytes, room;
+	size_t old = mapped_bytes(slab), room;
 
-	target = reserve_room(size, &room);
+	target = reserve_room(slab->base, size, &room);
 	if (target == NULL)
 		return false;
 	if (!hak_page_map_cover((uintptr_t)target, size)) {
@@ -186,7 +208,8 @@ static bool move(struct slab *slab, size_t size)
 		return false;
 	}
 	publish(slab, 0, false);
-	if (!hak_os_move(from, old, target, size)) {
+	if (!hak_os_move(from, old, target,
+			MIN(extent((uintptr_t)target, size), room))) {
 		publish(slab, code, true);
 		hak_os_unmap(target, room);
 		return false;
@@ -205,19 +228,21 @@ static bool move(struct slab *slab, size_t size)
 static bool grow(struct slab *slab, size_t size)
 {
 	char *start = (char *)slab->base;
-	size_t old = slab->span_bytes;
+	size_t old = mapped_bytes(slab), end = extent(slab->base, size);
 
+	if (end <= old)
+		return true;
 	if (slab->room > old &&
-	    !hak_os_unmap(start + old, MIN(size, slab->room) - old))
+	    !hak_os_unmap(start + old, MIN(end, slab->room) - old))
 		return false;
-	if (!hak_os_grow(start, old, size)) {
+	if (!hak_os_grow(start, old, end)) {
 		/* Somebody took the gap: what is left beyond it goes, too. */
-		if (slab->room > size)
-			hak_os_unmap(start + size, slab->room - size);
+		if (slab->room > end)
+			hak_os_unmap(start + end, slab->room - end);
 		slab->room = old;
 		return false;
 	}
-	slab->room = MAX(slab->room, size);
+	slab->room = MAX(slab->room, end);
 	return true;
 }
 
@@ -237,9 +262,12 @@ bool hak_mapping_resize(struct slab *slab, size_t size)
 	if (size > old && !grow(slab, size))
 		return move(slab, size);
 	if (size < old) {
-		if (!hak_os_unmap(start + size, slab->room - size))
+		size_t end = extent(slab->base, size);
+
+		if (slab->room > end &&
+		    !hak_os_unmap(start + end, slab->room - end))
 			return false;
-		slab->room = size;
+		slab->room = end;
 	}
 	account_resize(slab, size);
 	return true;
@@ -249,16 +277,25 @@ struct slab *hak_mapping_adopt(void *span, size_t old, size_t size,
 	unsigned code)
 {
 	struct slab *slab = take_descriptor();
-	size_t room = 0;
-	char *target = slab != NULL ? reserve_room(size, &room) : NULL;
+	size_t room = 0, end;
+	char *target = slab == NULL ? NULL
+		: reserve_room((uintptr_t)span, size, &room);
 
-	if (target != NULL && hak_page_map_cover((uintptr_t)target, size) &&
-	    hak_os_move_pages(span, target, old)) {
-		describe(slab, target, old, room, code);
-		slab->zero = false;
-		publish(slab, code, true);
-		return slab;
+	if (target == NULL || !hak_page_map_cover((uintptr_t)target, size) ||
+	    !hak_os_move_pages(span, target, old))
+		goto undo;
+	end = MIN(extent((uintptr_t)target, size), room);
+	if (!hak_os_unmap(target + old, end - old) ||
+	    !hak_os_grow(target, old, end)) {
+		/* No way on: the pages go home. */
+		hak_os_move_pages(target, span, old);
+		goto undo;
 	}
+	describe(slab, target, size, room, code);
+	slab->zero = false;
+	publish(slab, code, true);
+	return slab;
+undo:
 	if (target != NULL)
 		hak_os_unmap(target, room);
 	if (slab != NULL)

@@ -135,15 +135,6 @@ static struct slab *adopt(struct slab *slab, size_t bytes)
 
 	if (to == NULL)
 		return NULL;
-	if (!hak_mapping_resize(to, bytes)) {
-		/* No room after all: the pages go home. */
-		if (hak_os_move_pages((void *)to->base, (void *)slab->base,
-				slab->span_bytes)) {
-			hak_mapping_put(to);
-			return NULL;
-		}
-		bytes = to->span_bytes;
-	}
 	to->bin = CODE_HUGE;
 	to->owner = slab->owner;
 	STORE_RELAXED(&to->bits[SLAB_OUT], 1);
