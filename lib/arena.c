@@ -59,10 +59,10 @@ static struct arena *arenas;
 static unsigned window_used;
 /* Granules taken and put since the budget was last called stale. */
 static unsigned moved;
-/* Dirty granules beyond the bound that may stay in partly used SuperSlabs: it
- * rises when such granules are taken again and falls, half as fast, when any
- * are put.  So a program that churns is spared the purging and refilling of
- * pieces, and one that only frees is held to the bound. */
+/* Dirty granules that may stay beyond the bound: it rises when such granules
+ * are taken again and falls, half as fast, when any are put.  So a program
+ * that churns is spared the purging and refilling of what it needs again, and
+ * one that only frees is held to the bound. */
 static unsigned churn_credit;
 
 /* In granules; written under the lock. */
@@ -163,9 +163,15 @@ static unsigned find_run(struct arena *arena, unsigned from, unsigned n,
 	return end;
 }
 
+/* Where huge pages may begin: after the window, or after the head. */
+static unsigned dense_from(const struct arena *arena)
+{
+	return arena == arenas ? WINDOW_GRANULES : SUPERSLAB_GRANULES;
+}
+
 static void advise_dense(struct arena *arena)
 {
-	size_t skip = arena == arenas ? WINDOW_GRANULES : SUPERSLAB_GRANULES;
+	size_t skip = dense_from(arena);
 
 	if (arena->huge || hak_options.thp == HAK_THP_NEVER ||
 	    arena->granules <= skip)
@@ -257,8 +263,7 @@ static struct arena *find_arena(unsigned n, unsigned align,
 
 	for (arena = arenas; arena != NULL; arena = arena->next) {
 		bool window = arena == arenas && use_window(n, align, place);
-		unsigned from = arena == arenas && !window ? WINDOW_GRANULES
-							    : 0;
+		unsigned from = window ? 0 : dense_from(arena);
 
 		if (arena->longest < n)
 			continue;
@@ -271,17 +276,19 @@ static struct arena *find_arena(unsigned n, unsigned align,
 			return arena;
 		}
 	}
-	/* The rest of the window, before more address space is asked for. */
-	if (arenas != NULL && arenas->longest >= n) {
-		*at = find_run(arenas, 0, n, align);
-		if (*at < arenas->granules)
-			return arenas;
-	}
 	arena = arena_add(n + align - 1);
-	if (arena == NULL)
-		return NULL;
-	*at = find_run(arena, 0, n, align);
-	return *at < arena->granules ? arena : NULL;
+	if (arena != NULL) {
+		*at = find_run(arena, dense_from(arena), n, align);
+		if (*at < arena->granules)
+			return arena;
+	}
+	/* Heads and window, before the program is told that nothing is left. */
+	for (arena = arenas; arena != NULL; arena = arena->next) {
+		*at = find_run(arena, 0, n, align);
+		if (*at < arena->granules)
+			return arena;
+	}
+	return NULL;
 }
 
 /* Take granules out of the free set; true when all of them read as zero. */
@@ -479,18 +486,14 @@ static size_t purge_piece(const struct piece *piece, bool whole)
 
 size_t hak_arena_purge(size_t keep)
 {
-	size_t done = 0, bytes = 1;
+	size_t done = 0, bytes = 1, target;
 	struct piece piece;
 
 	if (hak_arena_dirty_bytes() <= keep)
 		return 0;
 	hak_lock(&hak_arena_lock);
+	target = keep == 0 ? 0 : keep + churn_credit * GRANULE;
 	for (unsigned kind = PURGE_WHOLE; kind < PURGE_KINDS; kind++) {
-		/* Whole SuperSlabs are cheap: some more, not to be back at
-		 * once. */
-		size_t target = kind == PURGE_WHOLE ? keep - keep / 8
-			: keep == 0 ? 0 : keep + churn_credit * GRANULE;
-
 		while (dirty_granules * GRANULE > target && bytes != 0 &&
 		       find_piece(&piece, kind)) {
 			bytes = purge_piece(&piece, kind == PURGE_WHOLE);

@@ -317,7 +317,7 @@ unsigned hak_shard_take(unsigned shard, unsigned bin, void **to, unsigned n)
 	if (got != 0)
 		return got;
 	slab = hak_slab_make(bin, NULL, LOAD_RELAXED(&bs->slabs) == 0 &&
-		shard == 0 ? PLACE_SMALL : PLACE_DENSE);
+		shard == 0 && bin < L25_FIRST ? PLACE_SMALL : PLACE_DENSE);
 	if (slab == NULL)
 		return 0;
 	slab->shard = (uint8_t)shard;

@@ -19,7 +19,7 @@
 #include "options.h"
 #include "shard.h"
 
-#define SPARES_MAX 4
+#define SPARES_MAX 8
 #define BATCH_FIRST 16
 #define BATCH_MAX 64
 #define RING_BYTES (256 * KIB)
@@ -178,7 +178,7 @@ static bool attach(struct heap *heap, unsigned bin)
 	cb->end = hak_magazine_end(m);
 	STORE_RELAXED(&cb->cap, (uint8_t)cap);
 	cb->batch = (uint8_t)batch_first(bin);
-	cb->depot_max = depot_fixed(bin) < 0 ? 1 : (uint16_t)depot_fixed(bin);
+	cb->depot_max = (uint16_t)MAX(depot_fixed(bin), 0);
 	start_of(cb)[-1] = NULL;
 	STORE_RELAXED(hak_stack(heap, bin), start_of(cb));
 	reserve(heap, (long)(cap * size_of(bin)));
@@ -376,21 +376,17 @@ static bool exchange(struct heap *heap, unsigned bin)
 	STORE_RELAXED(hak_stack(heap, bin), start_of(cb));
 	if (cb->depot_max != 0)
 		evict_for(heap, MAGAZINE_BLOCKS * size_of(bin));
-	if (cb->depot_max == 0 ||
-	    !fits(heap, MAGAZINE_BLOCKS * size_of(bin))) {
-		give_away(bin, full);
-		cb->batch = (uint8_t)batch_first(bin);
-		return true;
-	}
-	depot_push(heap, bin, full);
-	if (LOAD_RELAXED(&cb->depot.count) > cb->depot_max) {
+	if (cb->depot_max != 0 && fits(heap, MAGAZINE_BLOCKS * size_of(bin))) {
+		depot_push(heap, bin, full);
+		if (LOAD_RELAXED(&cb->depot.count) <= cb->depot_max)
+			return true;
 		full = depot_pop(heap, bin, true);
-		cb->batch = (uint8_t)batch_first(bin);
-		if (cb->credit < UINT16_MAX)
-			cb->credit++;
-		if (full != NULL)
-			give_away(bin, full);
 	}
+	cb->batch = (uint8_t)batch_first(bin);
+	if (cb->credit < UINT16_MAX)
+		cb->credit++;
+	if (full != NULL)
+		give_away(bin, full);
 	return true;
 }
 
@@ -469,7 +465,7 @@ static void flush_fronts(struct heap *heap)
 		cb->batch = (uint8_t)batch_first(bin);
 		cb->credit = 0;
 		if (depot_fixed(bin) < 0)
-			cb->depot_max = 1;
+			cb->depot_max = 0;
 		if (cb->cap > cap_first(bin))
 			set_cap(heap, bin, cap_first(bin));
 	}
