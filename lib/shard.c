@@ -224,6 +224,20 @@ unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n)
 	return n - left;
 }
 
+/* A box that has blocks left gives way.  A wholly free one must be counted as
+ * such, or nothing would ever release it. */
+static void set_aside(struct bin_slabs *bs, struct slab *slab)
+{
+	if (is_empty(slab)) {
+		slab->state = SLAB_WARM;
+		list_append(&bs->warm, slab);
+		bs->warm_empty++;
+	} else {
+		slab->state = SLAB_LISTED;
+		list_push(&bs->listed, slab);
+	}
+}
+
 void hak_bin_add(struct bin_slabs *bs, struct slab *slab)
 {
 	STORE_RELAXED(&bs->slabs, bs->slabs + 1);
@@ -235,8 +249,7 @@ void hak_bin_add(struct bin_slabs *bs, struct slab *slab)
 			list_push(&bs->full, bs->box);
 	} else if (bs->box != NULL) {
 		/* Another thread was faster: both stay. */
-		bs->box->state = SLAB_LISTED;
-		list_push(&bs->listed, bs->box);
+		set_aside(bs, bs->box);
 	}
 	bs->box = slab;
 }
