@@ -356,10 +356,12 @@ static unsigned flush_shard(unsigned shard, unsigned bin, void **blocks,
 	struct bin_slabs *bs = &hak_shards[shard].bin[bin];
 	const struct hak_bin *shape = &hak_bins[bin];
 	bool one = LOAD_RELAXED(&hak_shard_count) == 1;
+	/* Elsewhere an odd address is no tagged one but a wrong one. */
+	uintptr_t tags = bin >= L25_FIRST ? BLOCK_ZERO : 0;
 	unsigned rest = 0, done = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		void *block = hak_untag(blocks[i]);
+		void *block = (void *)((uintptr_t)blocks[i] & ~tags);
 		struct slab *slab = hak_page_map_slab(block);
 		enum slab_put result;
 
