@@ -209,6 +209,29 @@ static HAK_COLD void *new_failed(size_t size, size_t align, bool throws)
 	return NULL;
 }
 
+/*
+ * The same for nothrow new, which must also catch what the handler throws.
+ * That takes C++: the runtime's own operator calls the throwing one, which is
+ * ours, in a try block.  A static runtime's cannot be had, since ours has its
+ * name; an exception then goes as far as the caller's noexcept.
+ */
+static HAK_COLD void *nothrow_failed(size_t size, size_t align,
+	const void *nothrow)
+{
+	void *(*plain)(size_t, const void *);
+	void *(*aligned)(size_t, size_t, const void *);
+
+	if (new_handler() == NULL)
+		return NULL;
+	*(void **)&plain = cxx_runtime("_ZnwmRKSt9nothrow_t");
+	*(void **)&aligned = cxx_runtime("_ZnwmSt11align_val_tRKSt9nothrow_t");
+	if (align > 1 && aligned != NULL)
+		return aligned(size, align, nothrow);
+	if (align == 1 && plain != NULL)
+		return plain(size, nothrow);
+	return new_failed(size, align, false);
+}
+
 void *_Znwm(size_t size);
 void *_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow);
 void *_ZnwmSt11align_val_t(size_t size, size_t align);
@@ -229,8 +252,8 @@ HAK_EXPORT void *_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow)
 {
 	void *block = hak_malloc(size);
 
-	(void)nothrow;
-	return HAK_LIKELY(block != NULL) ? block : new_failed(size, 1, false);
+	return HAK_LIKELY(block != NULL) ? block
+					 : nothrow_failed(size, 1, nothrow);
 }
 
 HAK_EXPORT void *_ZnwmSt11align_val_t(size_t size, size_t align)
@@ -248,9 +271,8 @@ HAK_EXPORT void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align,
 	void *block = IS_POWER_OF_TWO(align) ? hak_aligned_alloc(align, size)
 					     : NULL;
 
-	(void)nothrow;
 	return HAK_LIKELY(block != NULL || !IS_POWER_OF_TWO(align))
-		? block : new_failed(size, align, false);
+		? block : nothrow_failed(size, align, nothrow);
 }
 
 void *_Znam(size_t size) ALIAS(_Znwm);
