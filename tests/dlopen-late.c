@@ -1,0 +1,152 @@
+/*
+ * Both libraries opened late, by a program that runs on another malloc: as a
+ * plugin would bring them.  They find room for their thread-local variable,
+ * work, and threads that used them may end after dlclose.
+ */
+#include "under-preload.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "util.h"
+
+struct family {
+	void *(*malloc)(size_t n);
+	void *(*realloc)(void *p, size_t n);
+	void (*free)(void *p);
+};
+
+struct visit {
+	const struct family *family;
+	sem_t used, may_end;
+	int good;
+};
+
+static int look_up(void *handle, const char *prefix, struct family *family)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "%smalloc", prefix);
+	*(void **)&family->malloc = dlsym(handle, name);
+	snprintf(name, sizeof name, "%srealloc", prefix);
+	*(void **)&family->realloc = dlsym(handle, name);
+	snprintf(name, sizeof name, "%sfree", prefix);
+	*(void **)&family->free = dlsym(handle, name);
+	return family->malloc && family->realloc && family->free;
+}
+
+static int family_works(const struct family *family)
+{
+	for (size_t n = 1; n < MIB; n = n * 3 / 2 + 1) {
+		unsigned char *p = family->malloc(n);
+
+		if (!p)
+			return 0;
+		pattern_fill(p, 0, n, 1);
+		p = family->realloc(p, n * 2);
+		if (!p || pattern_check(p, n, 1) != n)
+			return 0;
+		family->free(p);
+	}
+	return 1;
+}
+
+static void *visitor(void *arg)
+{
+	struct visit *visit = arg;
+
+	visit->good = family_works(visit->family);
+	sem_post(&visit->used);
+	sem_wait(&visit->may_end);
+	return NULL;
+}
+
+static int threads_outlive_the_handle(void *handle, const struct family *family)
+{
+	struct visit visit = {.family = family};
+	pthread_t thread[4];
+
+	sem_init(&visit.used, 0, 0);
+	sem_init(&visit.may_end, 0, 0);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, visitor, &visit);
+	for (int i = 0; i < 4; i++)
+		sem_wait(&visit.used);
+	dlclose(handle);
+	for (int i = 0; i < 4; i++)
+		sem_post(&visit.may_end);
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	return visit.good;
+}
+
+static int works_late(const char *path, const char *prefix, int mode)
+{
+	for (int i = 0; i < 3; i++) {
+		struct family family;
+		void *handle = dlopen(path, mode);
+
+		REQUIRE(handle, "%s", dlerror());
+		REQUIRE(look_up(handle, prefix, &family),
+			"%s lacks %smalloc, %srealloc or %sfree", path, prefix,
+			prefix, prefix);
+		REQUIRE(family_works(&family), "%s does not work", path);
+		REQUIRE(threads_outlive_the_handle(handle, &family),
+			"%s does not work in threads", path);
+	}
+	return 1;
+}
+
+struct visit_in_child {
+	const char *path, *prefix;
+	int mode;
+};
+
+static int visiting_child(void *arg)
+{
+	const struct visit_in_child *visit = arg;
+
+	return !works_late(visit->path, visit->prefix, visit->mode);
+}
+
+/* In a child, which starts without the library each time. */
+static int child_works(const char *path, const char *prefix, int mode)
+{
+	struct visit_in_child visit = {path, prefix, mode};
+
+	return child_succeeds(visiting_child, &visit, 30, path);
+}
+
+/* The other library stands beside the one that is preloaded elsewhere. */
+static void path_of_libhakmem(char *path, size_t room, const char *preload)
+{
+	char *at;
+
+	snprintf(path, room, "%s", preload);
+	at = strstr(path, "-preload");
+	if (at)
+		memmove(at, at + 8, strlen(at + 8) + 1);
+}
+
+int main(void)
+{
+	const char *preload = getenv("TEST_PRELOAD");
+	char linked[4096];
+
+	if (UNDER_SANITIZER)
+		skip_all("a sanitizer brings its own malloc");
+	if (!preload || !*preload || !strcmp(preload, "none"))
+		skip_all("no library was named or built");
+	path_of_libhakmem(linked, sizeof linked, preload);
+	plan(5);
+	ok(child_works(linked, "hakmem_", RTLD_NOW | RTLD_LOCAL),
+		"libhakmem opened late");
+	ok(child_works(linked, "hakmem_", RTLD_NOW | RTLD_DEEPBIND),
+		"libhakmem opened late and bound to itself");
+	ok(child_works(preload, "hakmem_", RTLD_NOW | RTLD_LOCAL),
+		"the preload library opened late");
+	ok(child_works(preload, "", RTLD_NOW | RTLD_LOCAL), "and its malloc");
+	ok(child_works(preload, "", RTLD_NOW | RTLD_GLOBAL),
+		"and visible to all");
+	return done();
+}

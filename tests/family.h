@@ -1,0 +1,30 @@
+/*
+ * One source, two families: FAMILY(malloc) is malloc, for a program that runs
+ * under the preload library, or hakmem_malloc where NAMESPACED is 1, for one
+ * that is linked with libhakmem and keeps its own malloc, so that sanitizers
+ * can watch it.
+ */
+#ifndef HAKMEM_TESTS_FAMILY_H
+#define HAKMEM_TESTS_FAMILY_H
+
+#ifndef NAMESPACED
+#define NAMESPACED 0
+#endif
+
+#if NAMESPACED
+#include "hakmem.h"
+#define FAMILY(name) hakmem_##name
+#define family_usable_size(p) hakmem_usable_size(p)
+#define family_trim(pad) hakmem_trim(pad)
+#define family_start(argv) ((void)(argv))
+enum { preloaded = 0 };
+#else
+#include "under-preload.h"
+#include <malloc.h>
+#define FAMILY(name) name
+#define family_usable_size(p) malloc_usable_size(p)
+#define family_trim(pad) malloc_trim(pad)
+#define family_start(argv) under_preload(argv)
+#endif
+
+#endif

@@ -1,0 +1,313 @@
+/*
+ * At the limit of the address space: NULL with ENOMEM, no other block hurt,
+ * and freed memory can be allocated again.  All in children, which get the
+ * limit.
+ */
+#include "under-preload.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "util.h"
+
+/* The table of blocks, mapped before the limit is set. */
+enum { MOST = 5000000 };
+static unsigned char **block;
+
+static void limit_address_space(size_t more)
+{
+	struct rlimit limit;
+
+	limit.rlim_cur = limit.rlim_max = (size_t)vsz_kib() * 1024 + more;
+	if (setrlimit(RLIMIT_AS, &limit))
+		bail("setrlimit: %s", strerror(errno));
+}
+
+static void map_table(void)
+{
+	block = mmap(NULL, MOST * sizeof *block, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (block == MAP_FAILED)
+		bail("mmap: %s", strerror(errno));
+}
+
+/* One byte a page at most, or the machine's memory would be the limit. */
+static void mark(size_t i, size_t n)
+{
+	block[i][0] = (unsigned char)i;
+	block[i][n - 1] = (unsigned char)(i >> 8);
+}
+
+static int is_marked(size_t i, size_t n)
+{
+	unsigned char first =
+		n == 1 ? (unsigned char)(i >> 8) : (unsigned char)i;
+
+	return block[i][0] == first &&
+	       block[i][n - 1] == (unsigned char)(i >> 8);
+}
+
+static size_t fill(size_t n)
+{
+	size_t count = 0;
+
+	errno = 0;
+	while (count < MOST && (block[count] = malloc(n)))
+		mark(count++, n);
+	return count;
+}
+
+static int all_marked(size_t count, size_t n)
+{
+	for (size_t i = 0; i < count; i++)
+		REQUIRE(!block[i] || is_marked(i, n),
+			"block %zu of %zu bytes was overwritten", i, n);
+	return 1;
+}
+
+/* The other entry points, too, at the very limit. */
+static int others_fail_well(size_t n)
+{
+	unsigned char *kept = block[0];
+	void *p;
+
+	errno = 0;
+	p = calloc(n, 2000);
+	REQUIRE(p || errno == ENOMEM, "calloc left errno at %d", errno);
+	free(p);
+	errno = 0;
+	p = memalign(4096, n * 2000);
+	REQUIRE(p || errno == ENOMEM, "memalign left errno at %d", errno);
+	free(p);
+	p = NULL;
+	REQUIRE(posix_memalign(&p, 65536, 400 * MIB) == ENOMEM && !p,
+		"posix_memalign found 400 MiB");
+	errno = 0;
+	p = realloc(kept, 400 * MIB);
+	REQUIRE(!p && errno == ENOMEM, "realloc to 400 MiB: %p, %d", p, errno);
+	REQUIRE(is_marked(0, n), "realloc damaged what it could not move");
+	return 1;
+}
+
+/* Small blocks get less room: all of it is touched. */
+struct load {
+	const char *name;
+	size_t n, room;
+};
+
+static const struct load loads[] = {
+	{"24 bytes", 24, 80 << 20},
+	{"200 bytes", 200, 80 << 20},
+	{"1000 bytes", 1000, 80 << 20},
+	{"6000 bytes", 6000, 100 << 20},
+	{"100 KB", 100000, 300 << 20},
+	{"1 MiB", 1 << 20, 300 << 20},
+	{"8 MiB", 8 << 20, 300 << 20},
+	{"40 MiB", 40 << 20, 300 << 20},
+};
+
+static int every_other_again(size_t count, size_t n)
+{
+	size_t again = 0, freed = 0;
+
+	for (size_t i = 0; i < count; i += 2, freed++) {
+		free(block[i]);
+		block[i] = NULL;
+	}
+	for (size_t i = 0; i < count && again < freed * 3 / 4; i += 2) {
+		block[i] = malloc(n);
+		if (!block[i])
+			break;
+		mark(i, n);
+		again++;
+	}
+	REQUIRE(again >= freed * 3 / 4, "%zu freed, %zu allocated again", freed,
+		again);
+	return all_marked(count, n);
+}
+
+static void free_all(size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		free(block[i]);
+		block[i] = NULL;
+	}
+}
+
+/* At least half of the room must have been of use. */
+static int exhaust(size_t n, size_t room)
+{
+	size_t count = fill(n);
+
+	REQUIRE(count < MOST && errno == ENOMEM,
+		"%zu blocks of %zu bytes, errno %d", count, n, errno);
+	REQUIRE(count * n >= room / 2, "only %zu blocks of %zu bytes", count,
+		n);
+	if (!all_marked(count, n) || !others_fail_well(n) ||
+		!every_other_again(count, n))
+		return 0;
+	free_all(count);
+	/* and what was of this size serves another one */
+	for (size_t size = 1; size < room / 3; size = size * 4 + 1) {
+		void *p = malloc(size);
+
+		REQUIRE(p, "no %zu bytes after %zu blocks were freed", size,
+			count);
+		free(p);
+	}
+	return 1;
+}
+
+static int exhausting_child(void *arg)
+{
+	const struct load *load = arg;
+
+	limit_address_space(load->room);
+	return !exhaust(load->n, load->room);
+}
+
+/* One size after the other, in one process. */
+static int changing_child(void *unused)
+{
+	static const size_t sizes[] = {8 << 20, 1000, 100000, 30, 1 << 20};
+	size_t room = 80 * MIB;
+
+	(void)unused;
+	limit_address_space(room);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		if (!exhaust(sizes[i], room))
+			return 1;
+	return 0;
+}
+
+static pthread_barrier_t limited;
+
+static void *fills_its_share(void *share)
+{
+	unsigned char **mine = share;
+	void *result = NULL;
+	size_t count = 0;
+
+	pthread_barrier_wait(&limited);
+	errno = 0;
+	while (count < MOST / 4) {
+		mine[count] = malloc(count % 9 ? 300 : 20000);
+		if (!mine[count])
+			break;
+		mine[count][0] = (unsigned char)count;
+		count++;
+	}
+	if (count < MOST / 4 && errno != ENOMEM)
+		result = (void *)1;
+	while (count--) {
+		if (mine[count][0] != (unsigned char)count)
+			result = (void *)2;
+		free(mine[count]);
+	}
+	return result;
+}
+
+/* Four threads reach the limit at the same time. */
+static int threads_child(void *unused)
+{
+	pthread_t thread[4];
+	int worst = 0;
+
+	(void)unused;
+	pthread_barrier_init(&limited, NULL, 5);
+	for (int i = 0; i < 4; i++)
+		if (pthread_create(&thread[i], NULL, fills_its_share,
+			    block + i * (MOST / 4)))
+			return 9;
+	limit_address_space(120 * MIB);
+	pthread_barrier_wait(&limited);
+	for (int i = 0; i < 4; i++) {
+		void *result;
+
+		pthread_join(thread[i], &result);
+		worst = (int)(intptr_t)result > worst ? (int)(intptr_t)result
+						      : worst;
+	}
+	return worst ? worst : !exhaust(1000, 80 * MIB);
+}
+
+/* realloc of a growing buffer until there is no room for it. */
+static int growing_child(void *unused)
+{
+	unsigned char *p = NULL, *q;
+	size_t n = 1;
+
+	(void)unused;
+	limit_address_space(300 * MIB);
+	for (; (q = realloc(p, n)); n += n / 3 + 1) {
+		p = q;
+		p[n - 1] = (unsigned char)n;
+		p[0] = 77;
+	}
+	REQUIRE(n > 100 * MIB, "the buffer stopped at %zu bytes", n);
+	REQUIRE(p && p[0] == 77, "it was damaged");
+	free(p);
+	return malloc(50 * MIB) ? 0 : 2;
+}
+
+/* A batch system's limit, from the start of the program on. */
+static int works_within(void)
+{
+	static void *kept[40000];
+
+	for (int round = 0; round < 3; round++) {
+		void *large;
+
+		for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+			kept[i] = malloc(i % 500);
+			REQUIRE(kept[i], "no %zu bytes", i % 500);
+		}
+		large = malloc(100 * MIB);
+		REQUIRE(large, "no 100 MiB");
+		memset(large, 1, 4 * MIB);
+		free(large);
+		for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+			free(kept[i]);
+	}
+	return 1;
+}
+
+static const char *program;
+
+static int starting_child(void *resource)
+{
+	struct rlimit limit = {512 * MIB, 512 * MIB};
+
+	if (setrlimit(*(int *)resource, &limit))
+		return 9;
+	execl("/proc/self/exe", program, "works-within", (char *)NULL);
+	return 8;
+}
+
+int main(int argc, char **argv)
+{
+	int address_space = RLIMIT_AS, data = RLIMIT_DATA;
+
+	under_preload(argv);
+	program = argv[0];
+	if (argc > 1)
+		return !works_within();
+	plan(ARRAY_SIZE(loads) + 5);
+	map_table();
+	for (size_t i = 0; i < ARRAY_SIZE(loads); i++)
+		ok(child_succeeds(exhausting_child, (void *)&loads[i], 60,
+			   loads[i].name),
+			"%s until there is no more", loads[i].name);
+	ok(child_succeeds(changing_child, NULL, 100, "all sizes"),
+		"one size after the other in one process");
+	ok(child_succeeds(threads_child, NULL, 60, "threads"),
+		"four threads reach the limit at once");
+	ok(child_succeeds(growing_child, NULL, 60, "growing"),
+		"a growing buffer");
+	ok(child_succeeds(starting_child, &address_space, 30, "RLIMIT_AS"),
+		"a program starts and works under ulimit -v 524288");
+	ok(child_succeeds(starting_child, &data, 30, "RLIMIT_DATA"),
+		"and under ulimit -d 524288");
+	return done();
+}

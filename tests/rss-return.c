@@ -1,0 +1,243 @@
+/*
+ * Memory comes back: when a program has freed what it took, its RSS falls,
+ * without a call that only this allocator knows, and (the idle part) without
+ * any call at all.
+ *
+ * The bound for an idle process is live + max(16 MiB, live / 8) + 4 MiB, 2 s
+ * after its last free.  It is a promise of this allocator only; on others
+ * those cases are left out.
+ */
+#include "under-preload.h"
+
+#include <malloc.h>
+#include <pthread.h>
+
+#include "util.h"
+
+/* Pointers are kept in a mapping of their own, touched before all counting. */
+enum { MOST = 1000000 };
+static void *block[MOST];
+static size_t taken;
+static uint32_t state;
+static long start; /* RSS before the first block, pointers included */
+
+/* A range of sizes and how much of it is taken at first. */
+struct load {
+	const char *name;
+	size_t least, most, total;
+};
+
+static const struct load loads[] = {
+	{"16 to 1024 bytes", 16, 1024, 40 << 20},
+	{"48 bytes", 48, 48, 32 << 20},
+	{"1 to 32 KiB", 1025, 32768, 40 << 20},
+	{"32 KiB to 1 MiB", 32769, 1 << 20, 40 << 20},
+	{"1 to 8 MiB", (1 << 20) + 1, 8 << 20, 40 << 20},
+	{"16 bytes to 2 MiB", 16, 2 << 20, 40 << 20},
+};
+
+static size_t size_in(const struct load *load)
+{
+	uint32_t range = (uint32_t)(load->most - load->least + 1);
+
+	return load->least + below(&state, range);
+}
+
+/* Returns the bytes that were taken, all of them touched. */
+static size_t take(const struct load *load, size_t total)
+{
+	size_t sum = 0;
+
+	while (sum < total && taken < MOST) {
+		size_t n = size_in(load);
+
+		block[taken] = malloc(n);
+		if (!block[taken])
+			bail("malloc(%zu) gave NULL", n);
+		memset(block[taken++], 1, n);
+		sum += n;
+	}
+	return sum;
+}
+
+static void shuffle(void)
+{
+	for (size_t i = taken; i > 1; i--) {
+		size_t other = below(&state, (uint32_t)i);
+		void *p = block[i - 1];
+
+		block[i - 1] = block[other];
+		block[other] = p;
+	}
+}
+
+/* From the end of the table; keep as many as `left`. */
+static void give_back(size_t left)
+{
+	while (taken > left)
+		free(block[--taken]);
+}
+
+static long live_kib(void)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < taken; i++)
+		sum += malloc_usable_size(block[i]);
+	return (long)(sum / 1024);
+}
+
+static long rss_over_start(void)
+{
+	return rss_kib() - start;
+}
+
+static int falls_below(long bound, double limit, int active)
+{
+	double deadline = wall_seconds() + limit;
+
+	while (rss_over_start() > bound && wall_seconds() < deadline) {
+		for (int i = 0; active && i < 3000; i++)
+			free(malloc(below(&state, 2000)));
+		sleep_ms(10);
+	}
+	return rss_over_start() <= bound;
+}
+
+/* What every allocator should do: first in, first out, and some activity. */
+static int returns_while_active(size_t least, size_t most)
+{
+	struct load load = {NULL, least, most, 96 << 20};
+	long peak;
+
+	take(&load, load.total);
+	peak = rss_over_start();
+	for (size_t i = 0; i < taken; i++)
+		free(block[i]);
+	taken = 0;
+	REQUIRE(falls_below(peak / 4, 8, 1),
+		"RSS %ld KiB of %ld is held 8 s after the last free",
+		rss_over_start(), peak);
+	return 1;
+}
+
+static int idles_within_bound(const struct load *load, int random, int keep)
+{
+	long live, bound;
+
+	take(load, load->total);
+	if (random)
+		shuffle();
+	give_back(keep ? taken / 8 : 0);
+	live = live_kib();
+	bound = live + (live / 8 > 16384 ? live / 8 : 16384) + 4096;
+	REQUIRE(falls_below(bound, 2, 0),
+		"RSS %ld KiB with %ld KiB live, 2 s after the last free",
+		rss_over_start(), live);
+	give_back(0);
+	return 1;
+}
+
+enum { THREADS = 24 };
+static pthread_barrier_t freed, done_looking;
+
+/* Takes and frees 4 MiB in sizes of all kinds, then waits for good. */
+static void *once_active(void *seed)
+{
+	void *mine[512];
+	uint32_t own = (uint32_t)(uintptr_t)seed;
+	size_t sum = 0, n = 0;
+
+	while (n < ARRAY_SIZE(mine) && sum < 4 * MIB) {
+		size_t size = n % 16 ? below(&own, 1024) : below(&own, 150000);
+
+		mine[n] = malloc(size);
+		memset(mine[n++], 1, size);
+		sum += size;
+	}
+	while (n)
+		free(mine[--n]);
+	pthread_barrier_wait(&freed);
+	pthread_barrier_wait(&done_looking);
+	return NULL;
+}
+
+static int idle_threads_hold_little(void)
+{
+	pthread_t thread[THREADS];
+	int fine;
+
+	pthread_barrier_init(&freed, NULL, THREADS + 1);
+	pthread_barrier_init(&done_looking, NULL, THREADS + 1);
+	for (long i = 0; i < THREADS; i++)
+		if (pthread_create(
+			    &thread[i], NULL, once_active, (void *)(i + 1)))
+			bail("no thread: %s", strerror(errno));
+	pthread_barrier_wait(&freed);
+	fine = falls_below(20 * 1024 + THREADS * 32, 2, 0);
+	if (!fine)
+		diag("RSS %ld KiB in %d idle threads", rss_over_start(),
+			THREADS);
+	pthread_barrier_wait(&done_looking);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	return fine;
+}
+
+static void *free_half(void *unused)
+{
+	size_t left = taken / 2;
+
+	give_back(left);
+	return unused;
+}
+
+/* Freed by threads that never allocated and have ended since. */
+static int freed_by_others(const struct load *load)
+{
+	take(load, load->total);
+	shuffle();
+	while (taken) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, free_half, NULL))
+			bail("no thread: %s", strerror(errno));
+		pthread_join(thread, NULL);
+		if (taken == 1)
+			give_back(0);
+	}
+	REQUIRE(falls_below(20 * 1024 + 1024, 2, 0), "RSS %ld KiB",
+		rss_over_start());
+	return 1;
+}
+
+static void idle_cases(const struct load *load)
+{
+	ok(idles_within_bound(load, 0, 0), "%s: idle after frees in order",
+		load->name);
+	ok(idles_within_bound(load, 1, 0), "%s: idle after random frees",
+		load->name);
+	ok(idles_within_bound(load, 0, 1), "%s: idle, an eighth stays",
+		load->name);
+	ok(freed_by_others(load), "%s: freed by other threads", load->name);
+}
+
+int main(int argc, char **argv)
+{
+	(void)argc;
+	under_preload(argv);
+	plan(ARRAY_SIZE(loads) * 4 + 3);
+	state = test_seed();
+	memset(block, 1, sizeof block);
+	start = rss_kib();
+	ok(returns_while_active(4 * MIB, 4 * MIB), "4 MiB: RSS falls");
+	ok(returns_while_active(32, 370), "32 to 370 bytes: RSS falls");
+	if (!preloaded) {
+		skip(ARRAY_SIZE(loads) * 4 + 1, "a promise of hakmem's only");
+		return done();
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(loads); i++)
+		idle_cases(&loads[i]);
+	ok(idle_threads_hold_little(), "%d idle threads hold little", THREADS);
+	return done();
+}
