@@ -82,7 +82,8 @@ struct slab *hak_slab_make(unsigned bin, struct locked_heap *owner,
 		slab = hak_arena_take(granules, 1, place, code, granules);
 	if (slab == NULL)
 		return NULL;
-	hak_slab_init(slab, bin, slab->zero);
+	/* What is zero travels with cached blocks; locked heaps have none. */
+	hak_slab_init(slab, bin, slab->zero && owner == NULL);
 	slab->owner = owner;
 	return slab;
 }
@@ -91,7 +92,7 @@ void hak_slab_release(struct slab *chain)
 {
 	while (chain != NULL) {
 		struct slab *next = chain->next;
-		bool fresh = chain->bin >= L25_FIRST &&
+		bool fresh = chain->bin >= L25_FIRST && is_empty(chain) &&
 			chain->bits[SLAB_ZERO] == chain->bits[0];
 
 		if (chain->mapped)
