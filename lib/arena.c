@@ -425,6 +425,13 @@ static enum purge_kind kind_of(const struct arena *arena, unsigned first)
 		? PURGE_SMALL : PURGE_SPLIT;
 }
 
+/* The first run inside a huge page turns the others there into the cheaper
+ * kind. */
+static bool is_due(enum purge_kind is, enum purge_kind now)
+{
+	return is == now || (is == PURGE_SMALL && now == PURGE_SPLIT);
+}
+
 static bool find_piece(struct piece *piece, enum purge_kind kind)
 {
 	bool found = false;
@@ -434,7 +441,7 @@ static bool find_piece(struct piece *piece, enum purge_kind kind)
 			unsigned end = s + SUPERSLAB_GRANULES, at;
 
 			at = bits_next(a->dirty, s, end, true);
-			if (at == end || kind_of(a, s) != kind)
+			if (at == end || !is_due(kind_of(a, s), kind))
 				continue;
 			*piece = (struct piece){ a, at, kind == PURGE_WHOLE
 				? end - at
