@@ -48,6 +48,7 @@ static void *hand_out(void *tagged, bool *zero)
 /* A thread past its teardown, or one for which no heap could be made. */
 static void *alloc_homeless(size_t size, size_t align, bool *zero)
 {
+	HAK_COUNT(DIAG, alloc_homeless, 1);
 	return hak_locked_heap_take(&hak_last_heap, size, align, zero);
 }
 
@@ -55,8 +56,16 @@ static void *alloc_bin(struct heap *heap, unsigned bin, bool *zero)
 {
 	void *block = hak_pop(hak_stack(heap, bin));
 
-	if (block == NULL)
+	if (block == NULL) {
+		uint64_t start = HAK_TICKS(CACHE);
+
 		block = hak_cache_refill(heap, bin);
+		HAK_COUNT(CACHE, misses[bin], 1);
+		HAK_COUNT(CACHE, refill_cycles[bin], hak_ticks() - start);
+	} else {
+		HAK_COUNT(CACHE, hits[bin], 1);
+	}
+	HAK_COUNT(CLASS, allocs[bin], block != NULL);
 	if (block != NULL && bin >= L25_FIRST)
 		return hand_out(block, zero);
 	return block;
@@ -97,8 +106,10 @@ static void *alloc(size_t size, size_t align, bool *zero)
 	    hak_heap_recover())
 		block = alloc_try(size, align, zero);
 	maintain_if_due();
-	if (HAK_UNLIKELY(block == NULL))
+	if (HAK_UNLIKELY(block == NULL)) {
+		HAK_COUNT(DIAG, alloc_failed, 1);
 		errno = ENOMEM;
+	}
 	return block;
 }
 
@@ -157,6 +168,8 @@ HAK_NOINLINE void *hak_calloc(size_t count, size_t size)
 
 static void free_slab_block(struct heap *heap, unsigned bin, void *block)
 {
+	HAK_COUNT(CLASS, frees[bin], 1);
+	HAK_COUNT(DIAG, free_homeless, heap == NULL);
 	if (heap != NULL)
 		hak_cache_overflow(heap, bin, block);
 	else
@@ -175,8 +188,7 @@ static const char *free_l25(unsigned bin, void *block)
 	if (!(__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED) & bit))
 		return "double free";
 	heap = hak_heap_for_free();
-	if (heap == NULL || !hak_push(hak_stack(heap, bin), block))
-		free_slab_block(heap, bin, block);
+	free_slab_block(heap, bin, block);
 	return NULL;
 }
 
@@ -208,8 +220,10 @@ HAK_NOINLINE void hak_free_slow(void *block)
 	const char *wrong = NULL;
 	int saved = errno;
 
-	if (block == NULL)
+	if (block == NULL) {
+		HAK_COUNT(DIAG, free_null, 1);
 		return;
+	}
 	if (HAK_UNLIKELY(hak_forwarding())) {
 		hak_forward->free(block);
 		return;
@@ -224,6 +238,7 @@ HAK_NOINLINE void hak_free_slow(void *block)
 		wrong = free_locked(block);
 	else
 		wrong = free_span(block);
+	HAK_COUNT(DIAG, free_invalid, wrong != NULL);
 	if (HAK_UNLIKELY(wrong != NULL))
 		hak_invalid_block("free", wrong, block);
 	maintain_if_due();

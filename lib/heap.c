@@ -203,6 +203,7 @@ static HAK_COLD struct heap *heap_birth(void)
 	if (heap == NULL)
 		return NULL;
 	hak_heap = heap;
+	hak_counters_begin(heap->counters, heap->shard);
 	/* May allocate, and finds the heap in place. */
 	if (exit_key_made)
 		pthread_setspecific(exit_key, heap);
@@ -217,6 +218,7 @@ static void heap_exit(void *arg)
 	hak_heap = hak_heap_dead();
 	hak_cache_teardown(heap);
 	hak_lock(&registry_lock);
+	hak_counters_end(heap->counters);
 	if (heap->prev != NULL)
 		heap->prev->next = heap->next;
 	else

@@ -479,7 +479,8 @@ void hak_option_add_range(
 	if (option->kind == HAK_OPTION_PATH)
 		hak_text_add(text, "a file name");
 	else if (option->kind == HAK_OPTION_BOOL)
-		hak_text_add(text, "0 or 1");
+		hak_text_add(text, option->greatest ? "0 or 1"
+						    : "0, not built in");
 	else if (option->kind == HAK_OPTION_ENUM)
 		add_words(option->words, text);
 	else

@@ -176,8 +176,26 @@ static void reorder(struct bin_slabs *bs, struct slab *slab,
 	warm_trim(bs, release);
 }
 
-/* The page box is used up: it is full now, and the next slab takes over. */
-static bool next_box(struct bin_slabs *bs)
+/* Blocks came from the page box, which was a slab in this state before. */
+static void count_stage(enum slab_state was, unsigned blocks, uint64_t start)
+{
+	uint64_t cycles = HAK_TICKS(REFILL) - start;
+
+	if (was == SLAB_CARVING) {
+		HAK_COUNT(REFILL, box_blocks, blocks);
+		HAK_COUNT(REFILL, box_cycles, cycles);
+	} else if (was == SLAB_WARM) {
+		HAK_COUNT(REFILL, warm_blocks, blocks);
+		HAK_COUNT(REFILL, warm_cycles, cycles);
+	} else {
+		HAK_COUNT(REFILL, listed_blocks, blocks);
+		HAK_COUNT(REFILL, listed_cycles, cycles);
+	}
+}
+
+/* The page box is used up: it is full now, and the next slab takes over; what
+ * that was is told. */
+static bool next_box(struct bin_slabs *bs, enum slab_state *was)
 {
 	struct slab *slab = bs->warm.head;
 
@@ -188,10 +206,14 @@ static bool next_box(struct bin_slabs *bs)
 		bs->box = NULL;
 	}
 	/* A partly used slab before a wholly free one: it stays dense. */
-	if (slab == NULL || (is_empty(slab) && bs->listed.head != NULL))
+	HAK_COUNT(REFILL, warm_attempts, 1);
+	if (slab == NULL || (is_empty(slab) && bs->listed.head != NULL)) {
+		HAK_COUNT(REFILL, listed_attempts, 1);
 		slab = bs->listed.head;
+	}
 	if (slab == NULL)
 		return false;
+	*was = slab->state;
 	list_remove(slab->state == SLAB_WARM ? &bs->warm : &bs->listed, slab);
 	if (is_empty(slab))
 		bs->warm_empty--;
@@ -204,21 +226,28 @@ static bool next_box(struct bin_slabs *bs)
 
 unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n)
 {
+	enum slab_state was = SLAB_CARVING;
+	uint64_t start = HAK_TICKS(REFILL);
 	unsigned left = n;
 
+	HAK_COUNT(REFILL, box_attempts, 1);
 	while (left != 0) {
 		unsigned have;
 
 		if (bs->box == NULL || bs->box->free == 0) {
-			if (!next_box(bs))
+			if (!next_box(bs, &was))
 				break;
 			continue;
 		}
 		have = MIN(left, bs->box->free);
 		left -= have;
 		hak_slab_take(bs->box, to + left, have);
+		count_stage(was, have, start);
+		start = HAK_TICKS(REFILL);
 	}
 	STORE_RELAXED(&bs->taken, bs->taken + n - left);
+	if (HAK_COUNTING(CLASS) && bs->taken > bs->peak[0])
+		bs->peak[0] = bs->taken;
 	if (left != 0 && left != n)
 		for (unsigned i = 0; i < n - left; i++)
 			to[i] = to[i + left];
@@ -320,16 +349,45 @@ static unsigned take_elsewhere(unsigned shard, unsigned bin, void **to,
 	return 0;
 }
 
+static size_t opened_to_count(void)
+{
+	return HAK_COUNTING(REFILL) ? hak_arena_opened_bytes() : 0;
+}
+
+/* A new slab came from an open SuperSlab, or one had to be opened; another
+ * thread that opens one meanwhile may get the credit. */
+static void count_new(bool opened, unsigned blocks, uint64_t start)
+{
+	uint64_t cycles = HAK_TICKS(REFILL) - start;
+
+	/* The page box that the slab became is not where they come from. */
+	HAK_COUNT(REFILL, box_attempts, -1);
+	HAK_COUNT(REFILL, box_blocks, -(size_t)blocks);
+	if (opened) {
+		HAK_COUNT(REFILL, superslab_attempts, 1);
+		HAK_COUNT(REFILL, superslab_blocks, blocks);
+		HAK_COUNT(REFILL, superslab_cycles, cycles);
+	} else {
+		HAK_COUNT(REFILL, granule_attempts, 1);
+		HAK_COUNT(REFILL, granule_blocks, blocks);
+		HAK_COUNT(REFILL, granule_cycles, cycles);
+	}
+}
+
 unsigned hak_shard_take(unsigned shard, unsigned bin, void **to, unsigned n)
 {
 	struct bin_slabs *bs = &hak_shards[shard].bin[bin];
 	unsigned got = take_here(shard, bin, to, n);
+	size_t opened;
+	uint64_t start;
 	struct slab *slab;
 
 	if (got == 0)
 		got = take_elsewhere(shard, bin, to, n);
 	if (got != 0)
 		return got;
+	opened = opened_to_count();
+	start = HAK_TICKS(REFILL);
 	slab = hak_slab_make(bin, NULL, LOAD_RELAXED(&bs->slabs) == 0 &&
 		shard == 0 && bin < L25_FIRST ? PLACE_SMALL : PLACE_DENSE);
 	if (slab == NULL)
@@ -340,6 +398,7 @@ unsigned hak_shard_take(unsigned shard, unsigned bin, void **to, unsigned n)
 	got = hak_bin_take(bs, to, n);
 	tag_zero(bin, to, got);
 	hak_unlock(&bs->lock);
+	count_new(opened != opened_to_count(), got, start);
 	return got;
 }
 
@@ -348,6 +407,14 @@ struct finding {
 	const char *what;
 	const void *block;
 };
+
+static void count_flushed(unsigned shard, unsigned n)
+{
+	if (HAK_COUNTING(FREE) && hak_counters->shard == shard)
+		HAK_COUNT(FREE, ss_local, n);
+	else
+		HAK_COUNT(FREE, ss_remote, n);
+}
 
 /* Put those of the blocks that belong to the shard; the others move to the
  * front.  Returns how many are left. */
@@ -390,6 +457,7 @@ static unsigned flush_shard(unsigned shard, unsigned bin, void **blocks,
 		done++;
 	}
 	STORE_RELAXED(&bs->taken, bs->taken - done);
+	count_flushed(shard, done);
 	return rest;
 }
 
@@ -453,6 +521,10 @@ bool hak_spill_put(unsigned bin, struct magazine *magazine)
 	if (ok)
 		hak_magazine_push(&bs->spill, magazine);
 	hak_unlock(&bs->lock);
+	HAK_COUNT(FREE, spill_puts, ok);
+	HAK_COUNT(DIAG, spill_refused, !ok);
+	if (HAK_COUNTING(FREE) && ok && hak_counters->shard != first->shard)
+		HAK_COUNT(FREE, ss_remote, MAGAZINE_BLOCKS);
 	return ok;
 }
 
@@ -466,6 +538,7 @@ struct magazine *hak_spill_take(unsigned shard, unsigned bin)
 	hak_lock(&bs->lock);
 	m = hak_magazine_pop_newest(&bs->spill);
 	hak_unlock(&bs->lock);
+	HAK_COUNT(FREE, spill_takes, m != NULL);
 	return m;
 }
 

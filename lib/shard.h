@@ -8,6 +8,7 @@
 #define HAK_SHARD_H
 
 #include "arena.h"
+#include "counters.h"
 #include "due.h"
 #include "lock.h"
 #include "magazine.h"
@@ -43,6 +44,8 @@ struct bin_slabs {
 	size_t purged;
 	/* Full magazines on their way to another thread. */
 	struct magazine_list spill;
+	/* The most that taken ever was, where that is compiled in. */
+	size_t peak[HAK_COMPILED_CLASS];
 } HAK_ALIGNED(CACHE_LINE);
 
 struct shard {

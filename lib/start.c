@@ -52,6 +52,8 @@ HAK_COLD void hak_start(void)
 	if (!started) {
 		hak_os_init(getauxval(AT_PAGESZ));
 		hak_options_init(environment(), getauxval(AT_SECURE) != 0);
+		if (hak_counters_want_hits())
+			hak_cache_close();
 		hak_stats_start();
 		__atomic_store_n(&started, true, __ATOMIC_RELEASE);
 	}

@@ -127,6 +127,8 @@ void hak_stats_take(struct hak_snapshot *stats, size_t room)
 		for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
 			add_bin(stats, shard, bin);
 	hak_heap_visit(add_heap, stats);
+	if (HAK_COUNTERS_COMPILED)
+		hak_counters_add(&stats->counters[0], &hak_counters_rest);
 	for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
 		stats->bin[bin].lost = hak_heap_lost(bin);
 	add_memory(total);

@@ -27,6 +27,8 @@ struct hak_snapshot_heap {
 struct hak_snapshot {
 	struct hakmem_stats total;
 	struct hakmem_bin_stats bin[BINS];
+	/* Where any are compiled in. */
+	struct hak_counters counters[HAK_COUNTERS_COMPILED];
 	size_t pid;
 	/* Bins below it have their stacks in heap->top[]. */
 	unsigned open_bins;

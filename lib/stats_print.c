@@ -8,8 +8,10 @@
  * The JSON object, schema "hakmem-stats-1": schema, version, pid; an object
  * for each group of stats.def with its fields; "bins", an array of an object
  * for each bin with slabs or lost blocks; "heaps", an array of an object for
- * each thread with caches; "options", an object with every variable's value as
- * text. Every other value is a number. New members may appear.
+ * each thread with caches; "counters", where any are compiled in, an object for
+ * each group that counts: its sums, and for counters of bins "bands" and "bins";
+ * "options", an object with every variable's value as text. Every other value
+ * is a number. New members may appear.
  */
 #include "stats.h"
 
@@ -77,6 +79,47 @@ static const struct column heap_columns[] = {
 	HEAP_COLUMN(ring_bytes), HEAP_COLUMN(depot_bytes),
 	HEAP_COLUMN(reserved_bytes), HEAP_COLUMN(magazines),
 	HEAP_COLUMN(footprint_bytes),
+};
+
+enum group { CACHE, CLASS, FREE, REFILL, DIAG, GROUPS };
+
+struct group_row {
+	const char *name;
+	const char *title;
+	bool compiled;
+	/* The variable that lets it count: a field of hak_options. */
+	const int *gate;
+};
+
+static const struct group_row groups[GROUPS] = {
+#define HAKMEM_COUNTER_GROUP(group, name, variable, title)                     \
+	[group] = { #name, title, HAK_COMPILED_##group, &hak_options.variable },
+#define HAKMEM_COUNTER(group, field, what)
+#define HAKMEM_BIN_COUNTER(group, field, what)
+#include "counters.def"
+#undef HAKMEM_BIN_COUNTER
+#undef HAKMEM_COUNTER
+#undef HAKMEM_COUNTER_GROUP
+};
+
+struct counter {
+	const char *name;
+	const char *what;
+	size_t offset;
+	enum group group;
+	bool by_bin;
+};
+
+static const struct counter counters[] = {
+#define HAKMEM_COUNTER_GROUP(group, name, variable, title)
+#define HAKMEM_COUNTER(group, field, what)                                     \
+	{ #field, what, offsetof(struct hak_counters, field), group, false },
+#define HAKMEM_BIN_COUNTER(group, field, what)                                 \
+	{ #field, what, offsetof(struct hak_counters, field), group, true },
+#include "counters.def"
+#undef HAKMEM_BIN_COUNTER
+#undef HAKMEM_COUNTER
+#undef HAKMEM_COUNTER_GROUP
 };
 
 static size_t number_at(const void *base, size_t offset)
@@ -198,6 +241,99 @@ static void text_tables(struct printer *p, const struct hak_snapshot *stats)
 			COUNT_OF(heap_columns));
 }
 
+/* A counter of one bin, or summed up over bins first .. last - 1. */
+static size_t count_of(const struct hak_counters *all,
+	const struct counter *counter, unsigned first, unsigned last)
+{
+	size_t sum = 0;
+
+	if (!counter->by_bin)
+		return number_at(all, counter->offset);
+	for (unsigned bin = first; bin < last; bin++)
+		sum += number_at(all, counter->offset + bin * sizeof sum);
+	return sum;
+}
+
+/* The bins of a band, C0 to C7: first up to, not including, the result. */
+static unsigned end_of_band(unsigned first)
+{
+	unsigned end = first;
+
+	while (end < L2_FIRST && hak_band_of(end) == hak_band_of(first))
+		end++;
+	return end;
+}
+
+static void text_counts(struct printer *p, const struct hak_counters *all,
+	enum group group, unsigned first, unsigned last)
+{
+	size_t at = 12;
+
+	for (size_t i = 0; i < COUNT_OF(counters); i++)
+		if (counters[i].group == group && counters[i].by_bin)
+			add_number_cell(p, count_of(all, &counters[i], first,
+				last), at += 16);
+	end_line(p);
+}
+
+static void text_bins(struct printer *p, const struct hak_counters *all,
+	enum group group)
+{
+	size_t at = 12;
+
+	add_cell(p, "size", at);
+	for (size_t i = 0; i < COUNT_OF(counters); i++)
+		if (counters[i].group == group)
+			add_cell(p, counters[i].name, at += 16);
+	end_line(p);
+	for (unsigned bin = TINY_FIRST; bin < BINS; bin++) {
+		add_number_cell(p, hak_bins[bin].size, 12);
+		text_counts(p, all, group, bin, bin + 1);
+	}
+	for (unsigned b = TINY_FIRST; b < L2_FIRST; b = end_of_band(b)) {
+		add(p, "      band C");
+		hak_text_add_number(&p->line, hak_band_of(b));
+		add_blanks(p, 13);
+		text_counts(p, all, group, b, end_of_band(b));
+	}
+	add_cell(p, "all", 12);
+	text_counts(p, all, group, TINY_FIRST, BINS);
+}
+
+static void text_scalars(struct printer *p, const struct hak_counters *all,
+	enum group group)
+{
+	for (size_t i = 0; i < COUNT_OF(counters); i++) {
+		if (counters[i].group != group)
+			continue;
+		add(p, "  ");
+		add(p, counters[i].name);
+		add_number_cell(p, count_of(all, &counters[i], 0, 0), 36);
+		add(p, "  ");
+		add(p, counters[i].what);
+		end_line(p);
+	}
+}
+
+static void text_counters(struct printer *p, const struct hak_counters *all)
+{
+	for (enum group group = 0; group < GROUPS; group++) {
+		if (!groups[group].compiled)
+			continue;
+		end_line(p);
+		add(p, "counters: ");
+		add(p, groups[group].title);
+		add(p, *groups[group].gate ? "" : " (not asked for)");
+		end_line(p);
+		if (!*groups[group].gate)
+			continue;
+		if (group == CACHE || group == CLASS)
+			text_bins(p, all, group);
+		else
+			text_scalars(p, all, group);
+	}
+}
+
 static void text_options(struct printer *p)
 {
 	end_line(p);
@@ -223,6 +359,8 @@ static void print_text(struct printer *p, const struct hak_snapshot *stats)
 	end_line(p);
 	text_totals(p, stats);
 	text_tables(p, stats);
+	if (HAK_COUNTERS_COMPILED)
+		text_counters(p, stats->counters);
 	text_options(p);
 }
 
@@ -321,6 +459,51 @@ static void json_tables(struct printer *p, const struct hak_snapshot *stats)
 	json_close(p, "]");
 }
 
+static void json_counts(struct printer *p, const struct hak_counters *all,
+	enum group group, unsigned first, unsigned last)
+{
+	for (size_t i = 0; i < COUNT_OF(counters); i++)
+		if (counters[i].group == group)
+			json_number(p, counters[i].name,
+				count_of(all, &counters[i], first, last));
+}
+
+static void json_bins(struct printer *p, const struct hak_counters *all,
+	enum group group)
+{
+	json_open(p, "bands", "[");
+	for (unsigned b = TINY_FIRST; b < L2_FIRST; b = end_of_band(b)) {
+		json_open(p, NULL, "{");
+		json_number(p, "band", hak_band_of(b));
+		json_counts(p, all, group, b, end_of_band(b));
+		json_close(p, "}");
+	}
+	json_close(p, "]");
+	json_open(p, "bins", "[");
+	for (unsigned bin = TINY_FIRST; bin < BINS; bin++) {
+		json_open(p, NULL, "{");
+		json_number(p, "size", hak_bins[bin].size);
+		json_counts(p, all, group, bin, bin + 1);
+		json_close(p, "}");
+	}
+	json_close(p, "]");
+}
+
+static void json_counters(struct printer *p, const struct hak_counters *all)
+{
+	json_open(p, "counters", "{");
+	for (enum group group = 0; group < GROUPS; group++) {
+		if (!groups[group].compiled || !*groups[group].gate)
+			continue;
+		json_open(p, groups[group].name, "{");
+		json_counts(p, all, group, TINY_FIRST, BINS);
+		if (group == CACHE || group == CLASS)
+			json_bins(p, all, group);
+		json_close(p, "}");
+	}
+	json_close(p, "}");
+}
+
 static void json_options(struct printer *p)
 {
 	char buffer[4096];
@@ -344,6 +527,8 @@ static void print_json(struct printer *p, const struct hak_snapshot *stats)
 	json_number(p, "pid", stats->pid);
 	json_totals(p, stats);
 	json_tables(p, stats);
+	if (HAK_COUNTERS_COMPILED)
+		json_counters(p, stats->counters);
 	json_options(p);
 	json_close(p, "}");
 }

@@ -38,15 +38,18 @@ void hak_stats_add_bin(struct hak_snapshot *stats, unsigned bin,
 	to->listed += bs->listed.count;
 	to->full += without(bs->slabs, listed);
 	stats->total.slab_purged_bytes += bs->purged;
+	if (HAK_COMPILED_CLASS)
+		stats->counters[0].peak[bin] += bs->peak[0];
 }
 
 /* Blocks in the front of a bin: from the start of its stack to the top. */
 static size_t front_of(const struct heap *heap, unsigned bin, unsigned open)
 {
-	void **top = bin < open ? heap->top[bin] : heap->real_top[bin];
-	size_t cap = heap->bin[bin].cap, left;
+	void **top = LOAD_RELAXED(bin < open ? &heap->top[bin]
+					     : &heap->real_top[bin]);
+	size_t cap = LOAD_RELAXED(&heap->bin[bin].cap), left;
 
-	if (heap->bin[bin].end == NULL)
+	if (LOAD_RELAXED(&heap->bin[bin].end) == NULL)
 		return 0;
 	left = (ALIGN_UP((uintptr_t)top, MAGAZINE_BYTES) - (uintptr_t)top) /
 		sizeof *top;
@@ -58,7 +61,7 @@ static void add_cached(struct hak_snapshot *stats, const struct heap *heap,
 {
 	struct hakmem_bin_stats *to = &stats->bin[bin];
 	size_t front = front_of(heap, bin, stats->open_bins);
-	size_t depot = heap->bin[bin].depot.count;
+	size_t depot = LOAD_RELAXED(&heap->bin[bin].depot.count);
 
 	to->front += front;
 	to->depot += depot * MAGAZINE_BLOCKS;
@@ -67,18 +70,22 @@ static void add_cached(struct hak_snapshot *stats, const struct heap *heap,
 	else
 		row->ring_bytes += front * to->size;
 	row->depot_bytes += depot * MAGAZINE_BLOCKS * to->size;
-	row->magazines += depot + (heap->bin[bin].end != NULL);
+	row->magazines += depot +
+		(LOAD_RELAXED(&heap->bin[bin].end) != NULL);
 }
 
 void hak_stats_add_heap(struct hak_snapshot *stats, const struct heap *heap)
 {
 	struct hak_snapshot_heap row = { .thread = heap->thread,
-		.shard = heap->shard, .reserved_bytes = heap->reserved_bytes,
-		.magazines = heap->spare.count };
+		.shard = heap->shard,
+		.reserved_bytes = LOAD_RELAXED(&heap->reserved_bytes),
+		.magazines = LOAD_RELAXED(&heap->spare.count) };
 
 	for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
 		add_cached(stats, heap, bin, &row);
 	row.footprint_bytes = sizeof *heap + row.magazines * MAGAZINE_BYTES;
+	if (HAK_COUNTERS_COMPILED)
+		hak_counters_add(&stats->counters[0], &heap->counters[0]);
 	stats->total.heaps++;
 	stats->total.heap_bytes += sizeof *heap;
 	if (stats->rows < stats->room)

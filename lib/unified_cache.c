@@ -173,6 +173,7 @@ static bool attach(struct heap *heap, unsigned bin)
 	if (!fits(heap, cap * size_of(bin)))
 		cap = MIN(cap, bin < L2_FIRST ? 4u : 1u);
 	m = spare_take(heap);
+	HAK_COUNT(DIAG, attach_failed, m == NULL);
 	if (m == NULL)
 		return false;
 	cb->end = hak_magazine_end(m);
@@ -205,8 +206,12 @@ static bool grow(struct heap *heap, unsigned bin, unsigned want)
 	struct cached_bin *cb = &heap->bin[bin];
 	unsigned cap = MIN(want, cap_max(bin));
 
-	if (cap <= cb->cap || !fits(heap, (cap - cb->cap) * size_of(bin)))
+	if (cap <= cb->cap)
 		return false;
+	if (!fits(heap, (cap - cb->cap) * size_of(bin))) {
+		HAK_COUNT(DIAG, grow_refused, 1);
+		return false;
+	}
 	set_cap(heap, bin, cap);
 	return true;
 }
@@ -219,6 +224,7 @@ static struct magazine *depot_pop(struct heap *heap, unsigned bin, bool oldest)
 	hak_lock(&heap->lock);
 	m = oldest ? hak_magazine_pop_oldest(depot)
 		   : hak_magazine_pop_newest(depot);
+	HAK_COUNT(FREE, depot_takes, m != NULL);
 	if (m != NULL)
 		STORE_RELAXED(&heap->depot_bytes, heap->depot_bytes -
 			MAGAZINE_BLOCKS * size_of(bin));
@@ -229,6 +235,7 @@ static struct magazine *depot_pop(struct heap *heap, unsigned bin, bool oldest)
 static void depot_push(struct heap *heap, unsigned bin, struct magazine *m)
 {
 	hak_lock(&heap->lock);
+	HAK_COUNT(FREE, depot_puts, 1);
 	hak_magazine_push(&heap->bin[bin].depot, m);
 	STORE_RELAXED(&heap->depot_bytes,
 		heap->depot_bytes + MAGAZINE_BLOCKS * size_of(bin));
@@ -292,13 +299,21 @@ static void *refill_magazine(struct heap *heap, unsigned bin)
 {
 	struct cached_bin *cb = &heap->bin[bin];
 	struct magazine *m = NULL;
+	uint64_t start = HAK_TICKS(REFILL);
 
 	if (LOAD_RELAXED(&cb->depot.count) != 0)
 		m = depot_pop(heap, bin, false);
+	HAK_COUNT(REFILL, depot_blocks, m != NULL ? MAGAZINE_BLOCKS : 0);
+	HAK_COUNT(REFILL, depot_cycles, hak_ticks() - start);
 	if (m == NULL) {
+		start = HAK_TICKS(REFILL);
 		grow(heap, bin, MAGAZINE_BLOCKS);
 		if (cb->cap == MAGAZINE_BLOCKS)
 			m = hak_spill_take(heap->shard, bin);
+		HAK_COUNT(REFILL, spill_attempts, 1);
+		HAK_COUNT(REFILL, spill_blocks,
+			m != NULL ? MAGAZINE_BLOCKS : 0);
+		HAK_COUNT(REFILL, spill_cycles, hak_ticks() - start);
 	}
 	return m != NULL ? swap_in(heap, bin, m) : NULL;
 }
@@ -330,6 +345,7 @@ void *hak_cache_refill(struct heap *heap, unsigned bin)
 		return hak_shard_take(heap->shard, bin, &block, 1) != 0 ? block
 									: NULL;
 	if (bin < L2_FIRST) {
+		HAK_COUNT(REFILL, depot_attempts, 1);
 		if (LOAD_RELAXED(&cb->depot.count) != 0 ||
 		    has_spill(heap, bin)) {
 			block = refill_magazine(heap, bin);
@@ -420,6 +436,7 @@ void hak_cache_overflow(struct heap *heap, unsigned bin, void *block)
 		hak_shard_flush(bin, &block, 1);
 		return;
 	}
+	HAK_COUNT(FREE, tls, 1);
 	if (hak_push(stack, block))
 		return;
 	if (!fits(heap, 0)) {

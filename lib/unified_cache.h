@@ -12,6 +12,7 @@
 #ifndef HAK_UNIFIED_CACHE_H
 #define HAK_UNIFIED_CACHE_H
 
+#include "counters.h"
 #include "lock.h"
 #include "magazine.h"
 #include "page_map.h"
@@ -56,6 +57,8 @@ struct heap {
 	struct magazine_list spare;
 	/* Registry; under its lock. */
 	struct heap *next, *prev;
+	/* Where any are compiled in; its thread, read relaxed. */
+	struct hak_counters counters[HAK_COUNTERS_COMPILED];
 };
 
 extern __thread struct heap *hak_heap

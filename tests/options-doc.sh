@@ -40,6 +40,7 @@ table_lines() {
 			range = $4
 			for (i = 5; i < NF; i++)
 				range = range " " $i
+			sub(/0, not built in/, "0 or 1", range)
 			printf "%s\t%s; default %s; accepted %s.\n", $1,
 				kind[$1], $3, range
 		}' "$table" "$scratch/options"

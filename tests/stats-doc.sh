@@ -19,6 +19,23 @@ is "$(page_lines)" "$(table_lines)" "hakmem(7) has every statistic"
 is "$(grep -c '^HAKMEM_STAT(' "$top_srcdir/lib/stats.def")" \
 	"$(table_lines | grep -c ' ')" "no row was missed"
 
+# The counters, which the page has in the same form.
+counter_lines() {
+	tr '\n' ' ' <"$top_srcdir/lib/counters.def" | sed 's/HAKMEM_/\n&/g' |
+		sed -nE 's/^HAKMEM_(COUNTER_GROUP|COUNTER|BIN_COUNTER)\(([A-Z]+), *(\w+),.*"(.*)"\).*/\1 \3 \4/p' |
+		sed -E -e 's/^COUNTER_GROUP (\w+) .*/\1/' -e 's/^(BIN_)?COUNTER //'
+}
+
+counter_page() {
+	sed -n '/^\.Ss Counters/,/^\.El/p' "$top_srcdir/man/hakmem.7" |
+		awk '/^\.It Li/ { print $3 }
+			/^\.It Va/ { name = $3; getline; print name " " $0 }'
+}
+is "$(counter_page)" "$(counter_lines)" "hakmem(7) has every counter"
+is "$(grep -cE '^HAKMEM_(COUNTER|BIN_COUNTER)\(' \
+	"$top_srcdir/lib/counters.def")" "$(counter_lines | grep -c ' ')" \
+	"no counter was missed"
+
 # The public structure, whose order the library itself asserts.
 fields=$(sed -n '/^struct hakmem_stats {/,/^}/p' \
 	"$top_srcdir/include/hakmem.h" |

@@ -1,0 +1,26 @@
+/*
+ * counters.c: where the counters of threads without a heap stand, and sums.
+ *
+ * Sums are exact for threads that stand still; of others they are of slightly
+ * different moments. Nothing here is locked; hak_counters_rest is added to
+ * atomically, by whoever has no counters of his own.
+ */
+#include "counters.h"
+
+#if HAK_COUNTERS_COMPILED
+struct hak_counters hak_counters_rest;
+
+__thread struct hak_counters *hak_counters
+	__attribute__((tls_model("initial-exec"), visibility("hidden"))) =
+	&hak_counters_rest;
+#endif
+
+void hak_counters_add(struct hak_counters *to, const struct hak_counters *from)
+{
+	size_t *sum = (size_t *)(void *)to;
+	const size_t *n = (const size_t *)(const void *)from;
+
+	for (size_t i = 0; i < HAK_COUNTERS; i++)
+		__atomic_fetch_add(&sum[i], LOAD_RELAXED(&n[i]),
+			__ATOMIC_RELAXED);
+}

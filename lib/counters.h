@@ -1,0 +1,133 @@
+/*
+ * counters.h: counters of the groups that configure compiled in.
+ *
+ * A group's macro is 0 or 1; with 0 every HAK_COUNT of it is gone from the
+ * object code. Compiled in, a group counts when its HAKMEM_MEASURE_ variable
+ * says so, and costs a test on cold paths otherwise. Gates that want every hit
+ * have the caches closed (unified_cache.h), so no counter stands on a hit path
+ * in any build.
+ *
+ * Counters belong to a thread's heap and are written by it alone, without
+ * atomic read-modify-write; readers sum them up. Those of threads that ended
+ * are kept in a sum, and threads without a heap share one set.
+ */
+#ifndef HAK_COUNTERS_H
+#define HAK_COUNTERS_H
+
+#include "options.h"
+#include "size_class.h"
+
+#define HAK_COMPILED_CACHE HAKMEM_TINY_UNIFIED_CACHE_MEASURE_COMPILED
+#define HAK_COMPILED_CLASS HAKMEM_TINY_CLASS_STATS_COMPILED
+#define HAK_COMPILED_FREE HAKMEM_FREE_STATS_COMPILED
+#define HAK_COMPILED_REFILL HAKMEM_REFILL_STATS_COMPILED
+#define HAK_COMPILED_DIAG HAKMEM_DIAG_COMPILED
+
+/* 1 if any group is there. */
+#define HAK_COUNTERS_COMPILED                                                  \
+	(HAK_COMPILED_CACHE | HAK_COMPILED_CLASS | HAK_COMPILED_FREE |         \
+		HAK_COMPILED_REFILL | HAK_COMPILED_DIAG)
+
+#define HAK_GATE_CACHE hak_options.measure_unified_cache
+#define HAK_GATE_CLASS hak_options.measure_class
+#define HAK_GATE_FREE hak_options.measure_free
+#define HAK_GATE_REFILL hak_options.measure_refill
+#define HAK_GATE_DIAG hak_options.measure_diag
+
+struct hak_counters {
+#define HAKMEM_COUNTER_GROUP(group, name, variable, title)
+#define HAKMEM_COUNTER(group, field, what) size_t field;
+#define HAKMEM_BIN_COUNTER(group, field, what) size_t field[BINS];
+#include "counters.def"
+#undef HAKMEM_BIN_COUNTER
+#undef HAKMEM_COUNTER
+#undef HAKMEM_COUNTER_GROUP
+	/* Of the thread; not a counter, and the last member. */
+	size_t shard;
+};
+
+#define HAK_COUNTERS (offsetof(struct hak_counters, shard) / sizeof(size_t))
+
+/* This thread's; never NULL. Neither exists where no group is compiled. */
+extern __thread struct hak_counters *hak_counters
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* Of threads without a heap, and of those that ended. */
+extern struct hak_counters hak_counters_rest;
+
+HAK_INLINE void hak_counter_add(size_t *counter, size_t n)
+{
+	if (HAK_UNLIKELY(hak_counters == &hak_counters_rest))
+		__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+	else
+		STORE_RELAXED(counter, *counter + n);
+}
+
+/* The processor's clock: cheap, steady, in ticks of its own. */
+HAK_INLINE uint64_t hak_ticks(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+	uint64_t t;
+
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(t));
+	return t;
+#else
+	return 0;
+#endif
+}
+
+/* A group's macro picks the form by its digit, so that one which is not
+ * compiled in leaves nothing to the compiler.  With HAK_NO_COUNTERS, for
+ * tests/counters-absent.sh, no group does. */
+#define HAK_COUNTING(group) HAK_FORM(COUNTING, HAK_COMPILED_##group)(group)
+#define HAK_COUNT(group, field, n)                                             \
+	HAK_FORM(COUNT, HAK_COMPILED_##group)(group, field, n)
+#define HAK_TICKS(group) HAK_FORM(TICKS, HAK_COMPILED_##group)(group)
+
+#ifdef HAK_NO_COUNTERS
+#define HAK_FORM(macro, compiled) HAK_##macro##_0
+#else
+#define HAK_FORM(macro, compiled) HAK_PASTE(macro, compiled)
+#define HAK_PASTE(macro, compiled) HAK_##macro##_##compiled
+#endif
+
+#define HAK_COUNTING_0(group) 0
+#define HAK_COUNTING_1(group) HAK_UNLIKELY(HAK_GATE_##group)
+#define HAK_COUNT_0(group, field, n) ((void)sizeof(n))
+#define HAK_COUNT_1(group, field, n)                                           \
+	do {                                                                   \
+		if (HAK_COUNTING_1(group))                                     \
+			hak_counter_add(&hak_counters->field, (size_t)(n));    \
+	} while (0)
+#define HAK_TICKS_0(group) ((uint64_t)0)
+#define HAK_TICKS_1(group) (HAK_COUNTING_1(group) ? hak_ticks() : 0)
+
+/* Whether a gate is open that needs every hit. */
+HAK_INLINE bool hak_counters_want_hits(void)
+{
+	return HAK_COUNTING(CACHE) || HAK_COUNTING(CLASS) ||
+		HAK_COUNTING(FREE);
+}
+
+/* A thread's counters, at its heap's birth and exit (registry lock). */
+HAK_INLINE void hak_counters_begin(struct hak_counters *counters,
+	unsigned shard)
+{
+	if (HAK_COUNTERS_COMPILED) {
+		counters->shard = shard;
+		hak_counters = counters;
+	}
+}
+
+void hak_counters_add(struct hak_counters *to, const struct hak_counters *from);
+
+HAK_INLINE void hak_counters_end(struct hak_counters *counters)
+{
+	if (HAK_COUNTERS_COMPILED) {
+		hak_counters = &hak_counters_rest;
+		hak_counters_add(&hak_counters_rest, counters);
+	}
+}
+
+#endif

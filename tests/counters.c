@@ -1,0 +1,207 @@
+/*
+ * Counters: a single thread whose every hit, miss, refill and exchange of
+ * magazines is worked out by hand, and threads whose sums must balance.
+ */
+#include "alloc.h"
+#include "forward.h"
+#include "heap.h"
+#include "stats.h"
+
+#include "tap.h"
+
+#include <pthread.h>
+
+/* The insides alone: there is no other library to pass calls to. */
+const struct hak_entry_points *hak_forward;
+
+enum { SIZE = 64, BATCH = 8, MANY = 1000, THREADS = 4 };
+
+static void *blocks[MANY];
+static unsigned bin;
+
+/* Zero-length where nothing is compiled in. */
+static struct {
+	struct hak_snapshot snapshot;
+	struct hak_snapshot_heap rows[THREADS + 4];
+} now;
+
+static const struct hak_counters *take(void)
+{
+	hak_stats_take(&now.snapshot, 0);
+	return (const struct hak_counters *)(void *)now.snapshot.counters;
+}
+
+static void fill(int n)
+{
+	for (int i = 0; i < n; i++)
+		blocks[i] = hak_malloc(SIZE);
+}
+
+static void empty(int n)
+{
+	for (int i = 0; i < n; i++)
+		hak_free(blocks[i]);
+}
+
+static void test_refills(void)
+{
+	const struct hak_counters *c;
+
+	fill(10 * BATCH);
+	c = take();
+	is_size(c->misses[bin], 10, "a miss a batch");
+	is_size(c->hits[bin], 10 * (BATCH - 1), "hits are the rest");
+	ok(c->refill_cycles[bin] > 0, "refills take time");
+	is_size(c->allocs[bin], 10 * BATCH, "allocations");
+	is_size(c->frees[bin], 0, "no frees yet");
+	is_size(c->peak[bin], 10 * BATCH, "all of them are out of bitmaps");
+	is_size(c->granule_attempts + c->superslab_attempts, 1,
+		"one slab was made");
+	is_size(c->granule_blocks + c->superslab_blocks, BATCH,
+		"for the first batch");
+	is_size(c->box_blocks, 9 * BATCH, "the others came from the page box");
+	is_size(c->depot_blocks + c->spill_blocks + c->warm_blocks +
+		c->listed_blocks, 0, "and none from elsewhere");
+	is_size(c->depot_attempts, 10, "the depot was asked first");
+}
+
+/* A front of 127 blocks and a depot of two magazines; the queue takes four:
+ * 1000 frees fill seven magazines and leave 111 blocks in the front. */
+static void test_magazines(void)
+{
+	struct hak_counters before;
+	const struct hak_counters *c;
+
+	fill(MANY);
+	before = *take();
+	empty(MANY);
+	c = take();
+	is_size(c->tls - before.tls, MANY, "every block goes on a magazine");
+	is_size(c->depot_puts - before.depot_puts, 7, "exchanges");
+	is_size(c->depot_takes - before.depot_takes, 5, "beyond two");
+	is_size(c->spill_puts - before.spill_puts, 4, "four find the queue");
+	is_size(c->spill_refused - before.spill_refused, 1, "the fifth not");
+	is_size(c->ss_local - before.ss_local, 127, "and is flushed");
+	is_size(c->ss_remote, 0, "to the own shard");
+	is_size(c->frees[bin] - before.frees[bin], MANY, "frees");
+
+	before = *c;
+	fill(111 + 6 * 127);
+	c = take();
+	is_size(c->hits[bin] - before.hits[bin], 111 + 6 * 126, "hits again");
+	is_size(c->misses[bin] - before.misses[bin], 6, "a miss a magazine");
+	is_size(c->depot_takes - before.depot_takes, 2, "from the depot");
+	is_size(c->spill_takes - before.spill_takes, 4, "from the queue");
+	is_size(c->depot_blocks - before.depot_blocks, 2 * 127,
+		"blocks of the depot");
+	is_size(c->spill_blocks - before.spill_blocks, 4 * 127,
+		"blocks of the queue");
+	is_size(c->box_blocks - before.box_blocks, 0, "none from bitmaps");
+	empty(111 + 6 * 127);
+}
+
+static void test_returns(void)
+{
+	struct hak_counters before = *take();
+	const struct hak_counters *c;
+
+	hak_free(NULL);
+	ok(hak_malloc(PTRDIFF_MAX) == NULL, "too much");
+	c = take();
+	is_size(c->free_null - before.free_null, 1, "a free of nothing");
+	is_size(c->alloc_failed - before.alloc_failed, 1, "a failure");
+}
+
+static void *work(void *arg)
+{
+	void *mine[200];
+	unsigned random = (unsigned)(size_t)arg;
+
+	for (int i = 0; i < 200; i++)
+		mine[i] = hak_malloc(16u << i % 8);
+	for (int round = 0; round < 20000; round++) {
+		int i;
+
+		random = random * 1664525 + 1013904223;
+		i = (int)(random >> 8) % 200;
+		hak_free(mine[i]);
+		mine[i] = hak_malloc(random >> 20);
+	}
+	/* Half of them stay when the thread has ended. */
+	for (int i = 0; i < 200; i += 2)
+		hak_free(mine[i]);
+	return NULL;
+}
+
+static void test_threads(void)
+{
+	const struct hak_snapshot *s = &now.snapshot;
+	const struct hak_counters *c;
+	pthread_t threads[THREADS];
+	size_t depots = 0, spilled = 0;
+	bool balanced = true;
+
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, work, (void *)(i + 1));
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	c = take();
+	for (unsigned b = TINY_FIRST; b < BINS; b++) {
+		balanced &= c->allocs[b] - c->frees[b] == s->bin[b].live;
+		balanced &= c->hits[b] + c->misses[b] == c->allocs[b];
+		depots += s->bin[b].depot / MAGAZINE_BLOCKS;
+		spilled += s->bin[b].spill / MAGAZINE_BLOCKS;
+	}
+	ok(balanced, "allocations less frees are what is live, in every bin");
+	is_size(c->depot_puts - c->depot_takes, depots,
+		"magazines put less those taken are in depots");
+	is_size(c->spill_puts - c->spill_takes, spilled, "or in queues");
+}
+
+static void not_asked_for(void)
+{
+	const struct hak_counters *c;
+	const size_t *all;
+
+	hak_options.measure_unified_cache = hak_options.measure_class = 0;
+	hak_options.measure_free = hak_options.measure_refill = 0;
+	hak_options.measure_diag = 0;
+	fill(MANY);
+	empty(MANY);
+	hak_free(NULL);
+	c = take();
+	all = (const size_t *)c;
+	for (size_t i = 0; i < HAK_COUNTERS; i++)
+		if (all[i] != 0)
+			fprintf(stderr, "counter %zu is %zu", i, all[i]);
+	if (hak_cache_is_closed())
+		fprintf(stderr, "the caches are closed");
+}
+
+int main(void)
+{
+	char errors[200];
+	int status;
+
+	if (!(HAK_COMPILED_CACHE && HAK_COMPILED_CLASS && HAK_COMPILED_FREE &&
+		HAK_COMPILED_REFILL && HAK_COMPILED_DIAG))
+		skip_all("a group of counters is not compiled in");
+	plan(34);
+	hak_options.tiny_refill_count_c3 = BATCH;
+	hak_options.tiny_unified_c3 = 3 * 127;
+	bin = hak_bin_of(SIZE);
+	hak_options.measure_unified_cache = hak_options.measure_class = 1;
+	hak_options.measure_free = hak_options.measure_refill = 1;
+	hak_options.measure_diag = 1;
+	/* Before this process's first allocation decides on the caches. */
+	is_int(tap_child(not_asked_for, &status, errors, sizeof errors), 0,
+		"compiled in and not asked for: runs");
+	is_str(errors, "", "compiled in and not asked for: counts nothing");
+	test_refills();
+	empty(10 * BATCH);
+	hak_cache_flush(hak_heap);
+	test_magazines();
+	test_returns();
+	test_threads();
+	return done();
+}
