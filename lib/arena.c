@@ -20,6 +20,7 @@
 #include "arena.h"
 
 #include "due.h"
+#include "limit.h"
 #include "lock.h"
 #include "options.h"
 #include "os.h"
@@ -70,6 +71,7 @@ static size_t used_granules;
 static size_t dirty_granules;
 static size_t opened_superslabs;
 static size_t reserved_granules;
+static size_t head_granules;
 
 static void add(size_t *sum, long n)
 {
@@ -226,6 +228,7 @@ static struct arena *arena_make(unsigned granules)
 	bits_write(arena->free, arena->head, arena->free_count, true);
 	add(&opened_superslabs, 1);
 	add(&reserved_granules, granules);
+	add(&head_granules, arena->head);
 	return arena;
 }
 
@@ -338,6 +341,8 @@ struct slab *hak_arena_take(unsigned granules, unsigned align_granules,
 	struct arena *arena;
 	unsigned at;
 
+	if (!hak_limit_admits(granules * GRANULE))
+		return NULL;
 	hak_lock(&hak_arena_lock);
 	arena = find_arena(granules, align_granules, place, &at);
 	if (arena != NULL && open_run(arena, at, granules)) {
@@ -529,6 +534,7 @@ bool hak_arena_release(void)
 		add(&opened_superslabs,
 			-(long)__builtin_popcount(arena->opened));
 		add(&reserved_granules, -(long)arena->granules);
+		add(&head_granules, -(long)arena->head);
 		any |= hak_os_unmap((void *)arena->base,
 			arena->granules * GRANULE);
 	}
@@ -549,6 +555,11 @@ size_t hak_arena_dirty_bytes(void)
 size_t hak_arena_opened_bytes(void)
 {
 	return LOAD_RELAXED(&opened_superslabs) * SUPERSLAB;
+}
+
+size_t hak_arena_head_bytes(void)
+{
+	return LOAD_RELAXED(&head_granules) * GRANULE;
 }
 
 size_t hak_arena_reserved_bytes(void)

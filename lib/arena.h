@@ -44,6 +44,8 @@ size_t hak_arena_used_bytes(void);
 size_t hak_arena_dirty_bytes(void);
 size_t hak_arena_opened_bytes(void);
 size_t hak_arena_reserved_bytes(void);
+/* Bytes of the heads of arenas, which hold descriptors. */
+size_t hak_arena_head_bytes(void);
 
 /* Where an arena stands, by its place in the list; false beyond the last. */
 struct hak_arena_extent {

@@ -14,6 +14,7 @@
 #include "heap.h"
 
 #include "arena.h"
+#include "limit.h"
 #include "locked_heap.h"
 #include "mapping.h"
 #include "options.h"
@@ -344,10 +345,12 @@ static size_t give_back(size_t keep, bool pages)
 
 HAK_COLD bool hak_heap_recover(void)
 {
-	size_t before = hak_arena_used_bytes();
+	size_t before = hak_limit_used();
 
-	give_back(0, false);
-	return hak_arena_release() || hak_arena_used_bytes() < before;
+	/* What is purged inside slabs makes room within a limit, but not in
+	 * the address space. */
+	give_back(0, hak_options.limit != 0);
+	return hak_arena_release() || hak_limit_used() < before;
 }
 
 size_t hak_heap_trim(size_t keep)

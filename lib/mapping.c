@@ -12,6 +12,7 @@
 #include "mapping.h"
 
 #include "due.h"
+#include "limit.h"
 #include "lock.h"
 #include "options.h"
 #include "os.h"
@@ -133,7 +134,7 @@ static void describe(struct slab *slab, void *start, size_t size, size_t room,
 struct slab *hak_mapping_take(size_t size, size_t align, unsigned code,
 	bool is_slab)
 {
-	struct slab *slab = take_descriptor();
+	struct slab *slab = hak_limit_admits(size) ? take_descriptor() : NULL;
 	size_t room;
 	void *start;
 

@@ -9,6 +9,7 @@
 #include "span.h"
 
 #include "arena.h"
+#include "limit.h"
 #include "lock.h"
 #include "mapping.h"
 #include "options.h"
@@ -174,6 +175,8 @@ struct slab *hak_span_resize(struct slab *slab, size_t size)
 		return NULL;
 	if (bytes == old)
 		return slab;
+	if (bytes > old && !hak_limit_admits(bytes - old))
+		return NULL;
 	if (resize_in_place(slab, bytes)) {
 		slab->span_bytes = bytes;
 		account(bytes, old);
