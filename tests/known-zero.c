@@ -77,16 +77,16 @@ static const struct {
 	const char *name;
 	void (*use)(size_t size);
 } ways[] = {
-	{ "freed in a heap", heap_block_freed },
-	{ "freed", cached_block_freed },
-	{ "of a destroyed heap", heap_destroyed },
-	{ "shrunk, then moved", shrunk_and_moved },
+	{"freed in a heap", heap_block_freed},
+	{"freed", cached_block_freed},
+	{"of a destroyed heap", heap_destroyed},
+	{"shrunk, then moved", shrunk_and_moved},
 };
 
 int main(void)
 {
-	static const size_t sizes[] = { 100, 9000, 40960, 196608, 507904,
-		BIG - 70000, BIG };
+	static const size_t sizes[] = {
+		100, 9000, 40960, 196608, 507904, BIG - 70000, BIG};
 	const size_t n = sizeof sizes / sizeof sizes[0];
 
 	plan(4 * (unsigned)n);
