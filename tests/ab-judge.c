@@ -217,7 +217,7 @@ static void test_known_values(void)
 int main(void)
 {
 	plan(29);
-	hak_random_seed(&random_state, 20);
+	hak_random_seed(&random_state, 20, RANDOM_NOISE);
 	test_recorded();
 	test_equal(true);
 	test_equal(false);

@@ -143,7 +143,7 @@ static void find_interval(const struct judge_rule *rule, const struct series *a,
 	double tail = rule->alpha / rule->comparisons / 2;
 	struct random r;
 
-	hak_random_seed(&r, rule->seed);
+	hak_random_seed(&r, rule->seed, RANDOM_BOOTSTRAP);
 	for (unsigned i = 0; i < rule->resamples; i++)
 		change[i] = rule->blocks ? draw_blocks(&r, a, b)
 					 : draw_runs(&r, a, b);
@@ -192,7 +192,7 @@ static double find_p(const struct judge_rule *rule, const struct series *a,
 		v[i] = b->value[i - a->count];
 	/* sums in another order differ in the last bits: count them as ties */
 	seen -= fabs(mean(a->value, a->count)) * 1e-12;
-	hak_random_seed(&r, ~rule->seed);
+	hak_random_seed(&r, rule->seed, RANDOM_PERMUTATION);
 	for (unsigned i = 0; i < rule->resamples; i++) {
 		double d = rule->blocks ? permute_blocks(&r, v, total)
 					: permute_pool(&r, v, a->count, total);
@@ -291,7 +291,7 @@ void hak_judge_interaction(const struct judge_rule *rule,
 
 	out->difference = difference_of(&d);
 	d.block = block;
-	hak_random_seed(&r, rule->seed);
+	hak_random_seed(&r, rule->seed, RANDOM_BOOTSTRAP);
 	for (unsigned i = 0; i < rule->resamples; i++) {
 		for (size_t b = 0; b < d.blocks; b++)
 			block[b] = hak_random_below(&r, d.blocks);

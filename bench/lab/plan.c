@@ -222,7 +222,7 @@ struct course *hak_course_open(struct plan *p, struct trial *t)
 	c->trial = t;
 	t->rule.blocks = true;
 	t->warmup = p->warmup;
-	hak_random_seed(&c->random, t->seed);
+	hak_random_seed(&c->random, t->seed, RANDOM_ORDER);
 	c->order = hak_lab_alloc(t->sides, sizeof *c->order);
 	c->run = hak_lab_alloc(t->sides, sizeof *c->run);
 	for (size_t i = 0; i < t->sides; i++)
@@ -275,7 +275,7 @@ void hak_plan_run(struct plan *p, struct trial *t)
 	struct course *c;
 
 	p->silent |= !isatty(STDERR_FILENO);
-	hak_runner_open(&p->runner, ~t->seed);
+	hak_runner_open(&p->runner, t->seed);
 	c = hak_course_open(p, t);
 	t->stopped_by = run_course(c);
 	hak_course_close(c);

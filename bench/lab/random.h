@@ -22,10 +22,22 @@ static inline uint64_t hak_random_mix(uint64_t *counter)
 	return z ^ (z >> 31);
 }
 
-static inline void hak_random_seed(struct random *r, uint64_t seed)
+/* What a generator is for: those of one seed must not run in step. */
+enum random_purpose {
+	RANDOM_ORDER,
+	RANDOM_PADDING,
+	RANDOM_BOOTSTRAP,
+	RANDOM_PERMUTATION,
+	RANDOM_NOISE,
+};
+
+static inline void hak_random_seed(
+	struct random *r, uint64_t seed, enum random_purpose purpose)
 {
+	uint64_t counter = hak_random_mix(&seed) + (uint64_t)purpose;
+
 	for (int i = 0; i < 4; i++)
-		r->s[i] = hak_random_mix(&seed);
+		r->s[i] = hak_random_mix(&counter);
 }
 
 static inline uint64_t hak_random_turn(uint64_t x, int bits)

@@ -79,7 +79,7 @@ void hak_runner_open(struct runner *r, uint64_t seed)
 	/* ignored by whoever started us, it would never come */
 	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &set, &r->mask);
-	hak_random_seed(&r->random, seed);
+	hak_random_seed(&r->random, seed, RANDOM_PADDING);
 	r->instructions = true;
 }
 

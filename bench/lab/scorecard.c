@@ -170,8 +170,8 @@ static void add_sides(
 	}
 }
 
-static void open_row(struct scorecard_row *row, const struct field *f,
-	struct scorecard_request *r, struct plan *plan)
+static void open_row(struct scorecard_row *row, size_t index,
+	const struct field *f, struct scorecard_request *r, struct plan *plan)
 {
 	struct trial *t = &row->trial;
 	char program[PATH_MAX];
@@ -183,7 +183,8 @@ static void open_row(struct scorecard_row *row, const struct field *f,
 	t->value_lower = true;
 	t->value_title = hak_lab_copy("CPU time");
 	t->rule = r->options.rule;
-	t->seed = t->rule.seed = r->options.seed;
+	/* rows must not have one and the same order of allocators */
+	t->seed = t->rule.seed = r->options.seed + index;
 	t->stopped_by = "number of runs";
 	row->course = hak_course_open(plan, t);
 }
@@ -199,7 +200,8 @@ static void open_card(
 		if (!is_wanted(r, table[i].name))
 			continue;
 		card->row[card->rows] = table[i];
-		open_row(&card->row[card->rows++], &f, r, plan);
+		open_row(&card->row[card->rows], card->rows, &f, r, plan);
+		card->rows++;
 	}
 	if (!card->rows)
 		hak_command_fail(STATUS_FAILED, "no such row: %s", r->row[0]);
@@ -277,7 +279,7 @@ static bool run_rounds(struct scorecard *card, struct plan *plan)
 	size_t rounds = 0;
 	bool whole = true;
 
-	hak_random_seed(&random, card->seed);
+	hak_random_seed(&random, card->seed, RANDOM_ORDER);
 	while (whole && !is_over(plan, rounds, hak_runner_now() - start))
 		whole = run_round(card, plan, rounds++, &random);
 	card->elapsed = hak_runner_now() - start;
@@ -374,7 +376,7 @@ void hak_scorecard_geometric_mean(const struct scorecard *card,
 	double *value = hak_lab_alloc(GEOMETRIC_RESAMPLES, sizeof *value);
 	struct random random;
 
-	hak_random_seed(&random, card->seed);
+	hak_random_seed(&random, card->seed, RANDOM_BOOTSTRAP);
 	out->ratio = exp(mean_of_logs(card, metric, side, NULL, &out->rows));
 	for (int i = 0; i < GEOMETRIC_RESAMPLES; i++)
 		value[i] = exp(
@@ -423,7 +425,7 @@ int hak_scorecard_run(struct scorecard_request *r)
 	compile(&plan->runner.pattern, "cpu_s");
 	plan->runner.has_pattern = true;
 	open_card(&card, r, plan);
-	hak_runner_open(&plan->runner, ~card.seed);
+	hak_runner_open(&plan->runner, card.seed);
 	whole = run_rounds(&card, plan);
 	hak_runner_close(&plan->runner);
 	report(r, &card);
