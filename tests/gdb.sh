@@ -1,0 +1,74 @@
+# The commands for gdb, on a process and on its core file.
+. "$top_srcdir/tests/tap.sh"
+
+[ "$enable_shared" = yes ] || skip_all "no shared library was built"
+command -v gdb >/dev/null || skip_all "gdb is not installed"
+gdb -nx -batch -ex 'python print(1)' 2>&1 | grep -qx 1 ||
+	skip_all "this gdb has no Python"
+grep -qE '^CFLAGS = .*-g( |$)' "$top_builddir/Makefile" ||
+	skip_all "built without debugging information"
+
+libs=$(cd "$top_builddir/.libs" && pwd)
+# shellcheck disable=SC2086 # flags
+$CC -g -I"$top_srcdir/include" "$top_srcdir/tests/gdb.c" \
+	-o "$scratch/program" -L"$libs" -lhakmem -Wl,-rpath,"$libs" ||
+	bail "cannot build the program"
+
+look='-ex "echo ==heap\\n" -ex "hakmem heap"'
+for name in tiny freed l2 l25 large huge of_heap foreign tiny+5; do
+	look="$look -ex 'echo ==$name\\n' -ex 'hakmem block $name'"
+done
+gdb_on() { # gdb's arguments before and after the look
+	eval "gdb -nx -batch -ex 'set debuginfod enabled off' \
+		-ex 'set startup-with-shell off' \
+		-x '$top_srcdir/lib/hakmem-gdb.py' $1 $look $2"
+}
+
+gdb_on "-ex run" "-ex 'generate-core-file $scratch/core' $scratch/program" \
+	>"$scratch/live" 2>&1
+grep -qiE 'ptrace: Operation not permitted|Could not trace' "$scratch/live" &&
+	skip_all "no process can be traced here"
+
+section() { # file name
+	sed -n "/^==$2\$/,/^==/p" "$1" | sed '/^==/d'
+}
+
+has() { # file section pattern
+	section "$1" "$2" >"$scratch/section"
+	cat "$scratch/section"
+	grep -qE -- "$3" "$scratch/section"
+}
+
+look_at() { # file what
+	ok "$2: threads" has "$1" heap '^[0-9]+ +0 +[0-9]+ +[0-9]+$'
+	ok "$2: bins" has "$1" heap '^ +0 +8 +112 +1 +585 +[0-9]+ '
+	ok "$2: arenas" has "$1" heap '^[0-9a-f]+ +1024 +[0-9]+ +[0-9]+$'
+	ok "$2: Tiny" has "$1" tiny '^pool:   Tiny$'
+	ok "$2: its bin" has "$1" tiny '^bin:    8, blocks of 112 bytes$'
+	ok "$2: in use" has "$1" tiny '^state:  in use$'
+	ok "$2: its slab" has "$1" tiny '^slab:   0x[0-9a-f]+, carving, '
+	ok "$2: its shard" has "$1" tiny '^shard:  0$'
+	ok "$2: freed" has "$1" freed '^state:  free, in the front of thread'
+	ok "$2: L2" has "$1" l2 '^pool:   L2$'
+	ok "$2: L2.5" has "$1" l25 '^pool:   L2.5$'
+	ok "$2: L2.5 in use" has "$1" l25 '^state:  in use$'
+	ok "$2: large" has "$1" large '^block:  0x[0-9a-f]+, 2097152 bytes$'
+	ok "$2: huge" has "$1" huge '^pool:   huge$'
+	ok "$2: block of a heap" has "$1" of_heap '^heap:   0x'
+	ok "$2: foreign" has "$1" foreign ': no block of hakmem$'
+	ok "$2: interior" has "$1" 'tiny+5' ', 5 bytes before the pointer$'
+}
+
+look_at "$scratch/live" "a process"
+if [ -s "$scratch/core" ]; then
+	gdb_on "" "$scratch/program $scratch/core" >"$scratch/dead" 2>&1
+	look_at "$scratch/dead" "a core file"
+else
+	fail "gdb wrote a core file"
+	tail -n 5 "$scratch/live" | sed 's/^/# /'
+fi
+gdb -nx -batch -x "$top_srcdir/lib/hakmem-gdb.py" -ex 'hakmem heap' \
+	>"$scratch/none" 2>&1
+ok "without hakmem it says so" grep -q '^hakmem: not in this process' \
+	"$scratch/none"
+done_testing
