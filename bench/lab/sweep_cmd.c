@@ -197,7 +197,8 @@ static void print_interaction(FILE *f, const struct sweep *s)
 	char a[REPORT_FIGURE], b[REPORT_FIGURE], c[REPORT_FIGURE];
 	bool differs = i->low > 0 || i->high < 0;
 
-	if (isnan(i->difference))
+	/* where nothing is proven there is nothing to add up */
+	if (isnan(i->difference) || (!differs && s->result != SWEEP_FOUND))
 		return;
 	fprintf(f,
 		"%s: all together are %s (%s to %s) from what the single "
