@@ -4,7 +4,8 @@
 . "$(dirname "$0")/common.sh"
 
 groups=$("$source/configure" --help |
-	sed -n 's/^  --enable-\([a-z-]*-stats\|diagnostics\) .*/\1/p')
+	sed -n 's/^  --enable-\([a-z-]*-stats\|diagnostics\)\( .*\)*$/\1/p' |
+	grep -vx all-stats)
 [ "$groups" ] || {
 	echo "$name: configure has no group of statistics" >&2
 	exit 1
@@ -12,15 +13,12 @@ groups=$("$source/configure" --help |
 
 build without
 set -- --side "without=LD_PRELOAD=$tree/.libs/libhakmem-preload.so.1"
-all=
 for group in $groups; do
 	build "$group" "--enable-$group"
 	set -- "$@" --side \
 		"$group=LD_PRELOAD=$tree/.libs/libhakmem-preload.so.1"
-	all="$all --enable-$group"
 done
-# shellcheck disable=SC2086 # a list of words
-build all $all
+build all --enable-all-stats
 set -- "$@" --side "all=LD_PRELOAD=$tree/.libs/libhakmem-preload.so.1"
 
 compare() {
