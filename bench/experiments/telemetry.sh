@@ -12,14 +12,14 @@ groups=$("$source/configure" --help |
 }
 
 build without
-set -- --side "without=LD_PRELOAD=$tree/.libs/libhakmem-preload.so.1"
+set -- --lib "without=$tree/.libs/libhakmem-preload.so.1"
 for group in $groups; do
 	build "$group" "--enable-$group"
-	set -- "$@" --side \
-		"$group=LD_PRELOAD=$tree/.libs/libhakmem-preload.so.1"
+	set -- "$@" --lib \
+		"$group=$tree/.libs/libhakmem-preload.so.1"
 done
 build all --enable-all-stats
-set -- "$@" --side "all=LD_PRELOAD=$tree/.libs/libhakmem-preload.so.1"
+set -- "$@" --lib "all=$tree/.libs/libhakmem-preload.so.1"
 
 compare() {
 	label=$1
