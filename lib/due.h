@@ -12,8 +12,10 @@
 enum hak_due {
 	/* Granules moved: shares and bounds are stale. */
 	DUE_BUDGET = 1,
-	/* Slabs are mostly free while caches may pin them. */
-	DUE_EMPTY = 2
+	/* So much was freed that pages may be had from sparse slabs. */
+	DUE_SWEEP = 2,
+	/* Threads wait for each other's bins: spread them over more shards. */
+	DUE_SPREAD = 4
 };
 
 /* A set of reasons; relaxed: a late look costs nothing but time. */

@@ -26,9 +26,11 @@
 #include <pthread.h>
 
 #define HEAP_BYTES ALIGN_UP(sizeof(struct heap), CACHE_LINE)
-#define SHARE_LEAST (64 * KIB)
+#define SHARE_LEAST (16 * KIB)
 #define CACHE_LEAST (8 * MIB)
 #define RETAIN_LEAST (16 * MIB)
+/* Runs of free pages that a sweep gives back first, in bytes. */
+#define SWEEP_RUN (16 * KIB)
 
 #define C4 HAK_CLOSED, HAK_CLOSED, HAK_CLOSED, HAK_CLOSED
 #define C16 C4, C4, C4, C4
@@ -130,17 +132,33 @@ size_t hak_heap_chunk_bytes(void)
 	return LOAD_RELAXED(&chunk_bytes);
 }
 
+static size_t retain_of(size_t live)
+{
+	return hak_options.retain != SIZE_MAX ? hak_options.retain
+					      : MAX(RETAIN_LEAST, live / 8);
+}
+
+/* Bytes that may be resident beyond what the program holds, free granules
+ * aside: caches, queues, free blocks and tails in slabs, metadata. */
+static size_t waste_beside(size_t live)
+{
+	size_t resident = hak_arena_used_bytes() + hak_mapping_bytes();
+
+	resident -= MIN(resident, hak_shard_purged_bytes());
+	return resident > live ? resident - live : 0;
+}
+
 /* Shares and bounds from what is live now.  Under registry_lock. */
 static void recompute(void)
 {
-	size_t held = held_bytes(), live = live_without(held), cache, retain;
+	size_t live = live_without(held_bytes()), retain = retain_of(live);
+	size_t cache = hak_options.cache != 0 ? hak_options.cache
+					      : MAX(CACHE_LEAST, live / 16);
 
-	cache = hak_options.cache != 0 ? hak_options.cache
-				       : MAX(CACHE_LEAST, live / 16);
-	retain = hak_options.retain != SIZE_MAX ? hak_options.retain
-						: MAX(RETAIN_LEAST, live / 8);
-	/* Caches count as empty memory. */
-	STORE_RELAXED(&retain_bytes, retain - MIN(held, retain / 4));
+	/* All empty memory counts, but a program whose slabs are sparse for
+	 * good must not refault every large block. */
+	STORE_RELAXED(&retain_bytes,
+		retain - MIN(waste_beside(live), retain / 8 * 7));
 	STORE_RELAXED(&hak_cache_share,
 		MAX(SHARE_LEAST, cache / MAX(heap_count, 1)));
 }
@@ -284,29 +302,57 @@ static void flush_all_depots(void)
 		hak_cache_flush_depots(h);
 }
 
-/* Bytes that may be resident beyond what the program holds. */
-static size_t waste_bytes(void)
-{
-	size_t resident = hak_arena_used_bytes() + hak_mapping_bytes(), live;
+/* What the last sweep left: the next one must have something to gain.  Under
+ * registry_lock. */
+static size_t swept_waste;
+static size_t swept_live;
 
-	resident -= MIN(resident, hak_shard_purged_bytes());
-	live = live_without(held_bytes());
-	return resident > live ? resident - live : 0;
+/* Worth a sweep: too much lies idle, and since the last one it grew by half of
+ * what may stay and by an eighth, or the program gave half of its memory back.
+ * So the work of sweeps is a bounded part of the work of frees. */
+static bool sweep_pays(size_t live)
+{
+	size_t retain = retain_of(live), waste = waste_beside(live);
+
+	if (waste <= retain) {
+		swept_waste = MIN(swept_waste, waste);
+		swept_live = MAX(swept_live, live);
+		return false;
+	}
+	return waste >= swept_waste + MAX(retain / 2, swept_waste / 8) ||
+		live <= swept_live / 2;
 }
 
-/* Slabs are mostly free.  Where that is more than may stay, empty what may
- * pin them, then give back the free pages inside them. */
-static void empty_caches(void)
+/* Empty what pins slabs, then give back the free pages inside them. */
+static void sweep(void)
 {
-	if (waste_bytes() <= hak_heap_retain_bytes() / 2)
+	size_t live = live_without(held_bytes());
+
+	if (!sweep_pays(live))
 		return;
 	if (!hak_heap_is_constant(hak_heap))
 		hak_cache_flush(hak_heap);
 	flush_all_depots();
 	hak_spill_drain();
-	recompute();
-	if (waste_bytes() > hak_heap_retain_bytes())
-		hak_shard_purge();
+	live = live_without(held_bytes());
+	hak_shard_release_empty();
+	/* Long runs first: a page costs a system call and a fault. */
+	for (size_t run = SWEEP_RUN; run >= hak_page_size &&
+	     waste_beside(live) > retain_of(live); run /= 4)
+		hak_shard_purge(run);
+	swept_live = live;
+	swept_waste = waste_beside(live);
+}
+
+/* Any thread may take from any shard, so heaps can be moved while they run. */
+static void spread(void)
+{
+	hak_shard_add();
+	for (struct heap *h = heaps; h != NULL; h = h->next)
+		/* Release: pairs with the acquire in shard_of() (unified_cache.c); whoever
+		 * gets a block of the new shard knows that there is one. */
+		__atomic_store_n(&h->shard, hak_shard_assign(),
+			__ATOMIC_RELEASE);
 }
 
 HAK_COLD void hak_heap_maintain(void)
@@ -317,8 +363,10 @@ HAK_COLD void hak_heap_maintain(void)
 		return;
 	/* What is set from here on is for the next round. */
 	due = __atomic_exchange_n(&hak_due, 0, __ATOMIC_RELAXED);
-	if (due & DUE_EMPTY)
-		empty_caches();
+	if (due & DUE_SWEEP)
+		sweep();
+	if (due & DUE_SPREAD)
+		spread();
 	recompute();
 	purge_excess();
 	hak_unlock(&registry_lock);
@@ -334,7 +382,7 @@ static size_t give_back(size_t keep, bool pages)
 	flush_all_depots();
 	hak_spill_drain();
 	if (pages)
-		bytes += hak_shard_purge();
+		bytes += hak_shard_purge(hak_page_size);
 	else
 		hak_shard_release_empty();
 	bytes += hak_arena_purge(keep);

@@ -171,6 +171,19 @@ bool hak_os_move_pages(void *from, void *to, size_t size)
 	return p != -1;
 }
 
+unsigned hak_os_cpus(void)
+{
+	uint64_t set[128] = { 0 };
+	unsigned cpus = 0;
+	int saved = errno;
+	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof set, set);
+
+	errno = saved;
+	for (size_t i = 0; i < COUNT_OF(set) && bytes > 0; i++)
+		cpus += (unsigned)__builtin_popcountll(set[i]);
+	return MAX(cpus, 1);
+}
+
 uint64_t hak_os_now_ms(void)
 {
 	struct timespec t;

@@ -35,6 +35,8 @@ size_t hak_os_purge_calls(void);
 size_t hak_os_purged_bytes(void);
 /* The kernel's number of this thread. */
 uint32_t hak_os_thread(void);
+/* Processors this process may run on; at least 1. */
+unsigned hak_os_cpus(void);
 /* Monotonic milliseconds. */
 uint64_t hak_os_now_ms(void);
 

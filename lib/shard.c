@@ -16,6 +16,7 @@
 #include "invalid.h"
 #include "mapping.h"
 #include "options.h"
+#include "os.h"
 #include "page_map.h"
 
 struct shard hak_shards[SHARDS_MAX];
@@ -23,7 +24,11 @@ unsigned hak_shard_count = 1;
 
 /* Single-slab mappings beyond this would eat up the process's map count. */
 #define MAPPINGS_MAX 16384
+/* Lock operations over which contention is judged. */
+#define CONTENTION_WINDOW 1024
 #define SPILL_BYTES (32 * KIB)
+/* Freed bytes of a bin after which the heaps look for sparse slabs. */
+#define SWEEP_BYTES (512 * KIB)
 
 static void list_push(struct slab_list *list, struct slab *slab)
 {
@@ -109,7 +114,7 @@ void hak_slab_release(struct slab *chain)
  * free at a slab's edge does not make and unmake it. */
 static unsigned warm_empty_max(unsigned bin)
 {
-	unsigned most = bin < L2_FIRST ? 2 : bin < L25_FIRST ? 1 : 0;
+	unsigned most = bin < L25_FIRST ? 1 : 0;
 	unsigned warm = (unsigned)hak_options.warm_pool_size;
 
 	return hak_options.retain == 0 ? 0 : MIN(most, warm);
@@ -319,12 +324,29 @@ static void note_zero(struct slab *slab, void *tagged)
 		slab->bits[SLAB_ZERO] &= ~bit;
 }
 
+/* Locks of threads that refill and flush: how often one had to wait says
+ * whether more shards would help. */
+static void lock_counted(struct bin_slabs *bs)
+{
+	bool waited = !hak_try_lock(&bs->lock);
+
+	if (waited)
+		hak_lock(&bs->lock);
+	bs->waits += waited;
+	if (++bs->locks < CONTENTION_WINDOW)
+		return;
+	if (bs->waits >= CONTENTION_WINDOW / 8 &&
+	    LOAD_RELAXED(&hak_shard_count) < hak_shard_max())
+		hak_due_set(DUE_SPREAD);
+	bs->locks = bs->waits = 0;
+}
+
 static unsigned take_here(unsigned shard, unsigned bin, void **to, unsigned n)
 {
 	struct bin_slabs *bs = &hak_shards[shard].bin[bin];
 	unsigned got;
 
-	hak_lock(&bs->lock);
+	lock_counted(bs);
 	got = hak_bin_take(bs, to, n);
 	tag_zero(bin, to, got);
 	hak_unlock(&bs->lock);
@@ -461,21 +483,13 @@ static unsigned flush_shard(unsigned shard, unsigned bin, void **blocks,
 	return rest;
 }
 
-/* Blocks in use fell to a quarter of what the slabs hold: what pins the rest
- * may be in caches.  Asked again only after half of that is gone, too. */
-static void check_occupancy(struct bin_slabs *bs, unsigned bin)
+/* Frees that reached bitmaps are what may leave slabs sparse. */
+static void note_flushed(struct bin_slabs *bs, size_t bytes)
 {
-	size_t bytes = bs->blocks * hak_bins[bin].size;
-
-	if (bs->taken >= bs->empty_below) {
-		if (bs->taken >= bs->blocks / 4 || bytes < 16 * GRANULE) {
-			bs->empty_below = bs->blocks / 4;
-			return;
-		}
-	}
-	if (bs->taken < bs->empty_below && bytes >= 16 * GRANULE) {
-		bs->empty_below = bs->taken / 2;
-		hak_due_set(DUE_EMPTY);
+	bs->flushed += bytes;
+	if (bs->flushed >= SWEEP_BYTES) {
+		bs->flushed = 0;
+		hak_due_set(DUE_SWEEP);
 	}
 }
 
@@ -489,9 +503,9 @@ void hak_shard_flush(unsigned bin, void **blocks, unsigned n)
 		unsigned shard = first != NULL ? first->shard : 0;
 		struct bin_slabs *bs = &hak_shards[shard].bin[bin];
 
-		hak_lock(&bs->lock);
+		lock_counted(bs);
+		note_flushed(bs, n * (size_t)hak_bins[bin].size);
 		n = flush_shard(shard, bin, blocks, n, &release, &finding);
-		check_occupancy(bs, bin);
 		hak_unlock(&bs->lock);
 		if (finding.what != NULL)
 			hak_invalid_block("free", finding.what, finding.block);
@@ -579,12 +593,13 @@ static struct slab *detach_empty(struct bin_slabs *bs)
 	return release;
 }
 
-static size_t purge_list(struct bin_slabs *bs, struct slab_list *list)
+static size_t purge_list(struct bin_slabs *bs, struct slab_list *list,
+	size_t least)
 {
 	size_t bytes = 0;
 
 	for (struct slab *s = list->head; s != NULL; s = s->next) {
-		size_t n = hak_slab_purge(s);
+		size_t n = hak_slab_purge(s, least);
 
 		if (n == 0)
 			continue;
@@ -597,7 +612,7 @@ static size_t purge_list(struct bin_slabs *bs, struct slab_list *list)
 	return bytes;
 }
 
-static size_t purge_bin(struct bin_slabs *bs, bool pages)
+static size_t purge_bin(struct bin_slabs *bs, size_t least)
 {
 	struct slab *release;
 	size_t bytes = 0;
@@ -606,36 +621,37 @@ static size_t purge_bin(struct bin_slabs *bs, bool pages)
 		return 0;
 	hak_lock(&bs->lock);
 	release = detach_empty(bs);
-	if (pages) {
+	if (least != 0) {
 		if (bs->box != NULL)
-			bytes += hak_slab_purge(bs->box);
-		bytes += purge_list(bs, &bs->warm) +
-			purge_list(bs, &bs->listed);
+			bytes += hak_slab_purge(bs->box, least);
+		bytes += purge_list(bs, &bs->warm, least) +
+			purge_list(bs, &bs->listed, least);
 	}
 	hak_unlock(&bs->lock);
 	hak_slab_release(release);
 	return bytes;
 }
 
-static size_t purge_all(bool pages)
+/* least == 0: wholly free slabs alone. */
+static size_t purge_all(size_t least)
 {
 	unsigned count = LOAD_RELAXED(&hak_shard_count);
 	size_t bytes = 0;
 
 	for (unsigned shard = 0; shard < count; shard++)
 		for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
-			bytes += purge_bin(&hak_shards[shard].bin[bin], pages);
+			bytes += purge_bin(&hak_shards[shard].bin[bin], least);
 	return bytes;
 }
 
 void hak_shard_release_empty(void)
 {
-	purge_all(false);
+	purge_all(0);
 }
 
-size_t hak_shard_purge(void)
+size_t hak_shard_purge(size_t least)
 {
-	return purge_all(true);
+	return purge_all(least);
 }
 
 enum sum { SUM_TAKEN, SUM_BLOCKS, SUM_SPILL };
@@ -687,7 +703,7 @@ size_t hak_shard_spill_bytes(void)
 	return sum_bytes(SUM_SPILL);
 }
 
-/* 0: as many as threads get into each other's way; else set by a test. */
+/* Set by a test: so many shards from the start. */
 static unsigned forced_shards;
 static unsigned next_shard;
 
@@ -697,12 +713,26 @@ void hak_shard_force(unsigned n)
 	STORE_RELAXED(&hak_shard_count, MAX(n, hak_shard_count));
 }
 
+/* More shards than processors cannot all be in use at once. */
+unsigned hak_shard_max(void)
+{
+	static unsigned most;
+
+	if (LOAD_RELAXED(&most) == 0)
+		STORE_RELAXED(&most, MIN(hak_os_cpus(), SHARDS_MAX));
+	return LOAD_RELAXED(&most);
+}
+
+void hak_shard_add(void)
+{
+	if (hak_shard_count < hak_shard_max())
+		STORE_RELAXED(&hak_shard_count, hak_shard_count + 1);
+}
+
 unsigned hak_shard_assign(void)
 {
-	if (forced_shards == 0)
-		return 0;
 	return __atomic_fetch_add(&next_shard, 1, __ATOMIC_RELAXED) %
-		forced_shards;
+		LOAD_RELAXED(&hak_shard_count);
 }
 
 void hak_shard_fork_lock(void)

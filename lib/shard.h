@@ -38,8 +38,11 @@ struct bin_slabs {
 	size_t slabs;
 	size_t blocks;
 	size_t taken;
-	/* When taken falls below this, caches are asked to empty themselves. */
-	size_t empty_below;
+	/* Lock operations of refills and flushes, and those that waited. */
+	unsigned locks;
+	unsigned waits;
+	/* Bytes put into bitmaps since a sweep was last asked for. */
+	size_t flushed;
 	/* Bytes of free pages that slabs on the lists gave back. */
 	size_t purged;
 	/* Full magazines on their way to another thread. */
@@ -71,8 +74,9 @@ void hak_spill_drain(void);
 
 /* Give wholly free warm slabs back to the arena. */
 void hak_shard_release_empty(void);
-/* Purge free pages of partly used slabs; returns bytes. */
-size_t hak_shard_purge(void);
+/* Purge runs of at least so many bytes of free pages in partly used slabs;
+ * returns bytes. */
+size_t hak_shard_purge(size_t least);
 
 /* Bytes of blocks that are out of the bitmaps, and of all blocks; relaxed. */
 size_t hak_shard_taken_bytes(void);
@@ -80,8 +84,11 @@ size_t hak_shard_slab_bytes(void);
 size_t hak_shard_spill_bytes(void);
 size_t hak_shard_purged_bytes(void);
 
-/* The shard of a new heap. */
+/* The shard of a heap: round robin. */
 unsigned hak_shard_assign(void);
+/* One shard more, up to one a processor; under the registry lock. */
+void hak_shard_add(void);
+unsigned hak_shard_max(void);
 /* Tests: spread new heaps over n shards, whatever the machine has. */
 void hak_shard_force(unsigned n);
 

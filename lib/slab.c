@@ -92,13 +92,14 @@ static bool all_free(const struct slab *slab, unsigned first, unsigned last)
 	return true;
 }
 
-size_t hak_slab_purge(struct slab *slab)
+size_t hak_slab_purge(struct slab *slab, size_t least)
 {
 	const struct hak_bin *bin = &hak_bins[slab->bin];
 	size_t page = hak_page_size, used = (size_t)slab->blocks * bin->size;
 	size_t end = slab->granules * GRANULE, start = 0, done = 0;
 
-	if (slab->purged_at == slab->free + 1 || slab->free == 0)
+	if (slab->free == 0 ||
+	    (slab->purged_at == slab->free + 1 && least > page))
 		return 0;
 	for (size_t at = 0; at <= end; at += page) {
 		bool free = at < used && all_free(slab,
@@ -108,7 +109,8 @@ size_t hak_slab_purge(struct slab *slab)
 
 		if (free)
 			continue;
-		if (at > start && hak_os_purge((void *)(slab->base + start),
+		if (at - start >= least && at > start &&
+		    hak_os_purge((void *)(slab->base + start),
 				at - start))
 			done += at - start;
 		start = at + page;

@@ -123,7 +123,8 @@ HAK_INLINE enum slab_put hak_slab_put(struct slab *slab,
 	return SLAB_PUT_OK;
 }
 
-/* Give free whole pages inside a partly used slab back; returns bytes. */
-size_t hak_slab_purge(struct slab *slab);
+/* Give runs of free whole pages, of at least so many bytes, inside a partly
+ * used slab back; returns bytes. */
+size_t hak_slab_purge(struct slab *slab, size_t least);
 
 #endif

@@ -8,6 +8,7 @@
  */
 #include "start.h"
 
+#include "cache_limits.h"
 #include "heap.h"
 #include "lock.h"
 #include "options.h"
@@ -52,6 +53,7 @@ HAK_COLD void hak_start(void)
 	if (!started) {
 		hak_os_init(getauxval(AT_PAGESZ));
 		hak_options_init(environment(), getauxval(AT_SECURE) != 0);
+		hak_cache_limits_init();
 		if (hak_counters_want_hits())
 			hak_cache_close();
 		hak_stats_start();

@@ -77,7 +77,7 @@ static void add_cached(struct hak_snapshot *stats, const struct heap *heap,
 void hak_stats_add_heap(struct hak_snapshot *stats, const struct heap *heap)
 {
 	struct hak_snapshot_heap row = { .thread = heap->thread,
-		.shard = heap->shard,
+		.shard = LOAD_RELAXED(&heap->shard),
 		.reserved_bytes = LOAD_RELAXED(&heap->reserved_bytes),
 		.magazines = LOAD_RELAXED(&heap->spare.count) };
 

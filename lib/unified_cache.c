@@ -3,8 +3,8 @@
  *
  * I1  reserved_bytes is the sum of cap * size over attached bins, and
  *     reserved_bytes + depot_bytes stays within hak_cache_share: caps and
- *     depots grow only where that leaves room.  A bin's first cap may exceed
- *     it (a thread must be able to hold one block).
+ *     depots grow only where that leaves room.  Small bins may exceed it by
+ *     four blocks each; a bin that finds no room goes without a cache.
  * I2  A depot holds full magazines only, so only bins whose front is a whole
  *     magazine have one.
  * I3  The slot below a front's start is NULL.
@@ -16,16 +16,10 @@
  */
 #include "unified_cache.h"
 
-#include "options.h"
+#include "cache_limits.h"
 #include "shard.h"
 
 #define SPARES_MAX 8
-#define BATCH_FIRST 16
-#define BATCH_MAX 64
-#define RING_BYTES (256 * KIB)
-#define L25_RING_BYTES (256 * KIB)
-#define DEPOT_BYTES (1 * MIB)
-#define L2_BATCH_BYTES (64 * KIB)
 
 size_t hak_cache_share = 8 * MIB;
 unsigned hak_open_bins = L25_FIRST;
@@ -35,98 +29,15 @@ static size_t size_of(unsigned bin)
 	return hak_bins[bin].size;
 }
 
-/* HAKMEM_TINY_UNIFIED_Cn, or -1. */
-static int unified_max(unsigned bin)
+static const struct cache_limits *limits_of(unsigned bin)
 {
-	const int of_band[BANDS] = {
-		hak_options.tiny_unified_c0, hak_options.tiny_unified_c1,
-		hak_options.tiny_unified_c2, hak_options.tiny_unified_c3,
-		hak_options.tiny_unified_c4, hak_options.tiny_unified_c5,
-		hak_options.tiny_unified_c6, hak_options.tiny_unified_c7 };
-
-	return of_band[hak_band_of(bin)];
+	return &hak_cache_limits[bin];
 }
 
-static unsigned cap_max(unsigned bin)
+static unsigned shard_of(const struct heap *heap)
 {
-	size_t cap;
-
-	if (bin < L2_FIRST) {
-		int most = unified_max(bin);
-
-		return most < 0 ? MAGAZINE_BLOCKS
-				: MIN((unsigned)most, MAGAZINE_BLOCKS);
-	}
-	if (bin < L25_FIRST)
-		cap = MIN((size_t)hak_options.l2_ring_cap,
-			RING_BYTES / size_of(bin));
-	else
-		cap = MIN((size_t)hak_options.l25_ring_cap,
-			L25_RING_BYTES / size_of(bin));
-	return (unsigned)cap;
-}
-
-static unsigned cap_first(unsigned bin)
-{
-	size_t size = size_of(bin);
-	unsigned cap = size <= 256 ? 16 : bin < L2_FIRST ? 8
-		: bin < L25_FIRST ? (unsigned)MAX(16 * KIB / size, 1) : 1;
-
-	return MIN(cap, cap_max(bin));
-}
-
-/* Magazines the option allows beside a full front; -1: no option. */
-static int depot_fixed(unsigned bin)
-{
-	int most = bin < L2_FIRST ? unified_max(bin) : -1;
-
-	return most < 0 ? -1 : MAX(most / MAGAZINE_BLOCKS - 1, 0);
-}
-
-/* HAKMEM_TINY_REFILL_COUNT and the more specific ones; 0: none set. */
-static unsigned refill_option(unsigned bin)
-{
-	const int of_band[BANDS] = {
-		hak_options.tiny_refill_count_c0,
-		hak_options.tiny_refill_count_c1,
-		hak_options.tiny_refill_count_c2,
-		hak_options.tiny_refill_count_c3,
-		hak_options.tiny_refill_count_c4,
-		hak_options.tiny_refill_count_c5,
-		hak_options.tiny_refill_count_c6,
-		hak_options.tiny_refill_count_c7 };
-	unsigned band = hak_band_of(bin);
-	int group = band < 4 ? hak_options.tiny_refill_count_hot
-			     : hak_options.tiny_refill_count_mid;
-
-	if (of_band[band] != 0)
-		return (unsigned)of_band[band];
-	return (unsigned)(group != 0 ? group : hak_options.tiny_refill_count);
-}
-
-static unsigned batch_first(unsigned bin)
-{
-	unsigned option = bin < L2_FIRST ? refill_option(bin) : 0;
-
-	if (option != 0)
-		return option;
-	if (bin < L2_FIRST)
-		return BATCH_FIRST;
-	return bin < L25_FIRST
-		? (unsigned)MAX(MIN(L2_BATCH_BYTES / 4 / size_of(bin), 16), 1)
-		: 1;
-}
-
-static unsigned batch_max(unsigned bin)
-{
-	unsigned option = bin < L2_FIRST ? refill_option(bin) : 0;
-
-	if (option != 0)
-		return option;
-	if (bin < L2_FIRST)
-		return BATCH_MAX;
-	return bin < L25_FIRST
-		? (unsigned)MAX(L2_BATCH_BYTES / size_of(bin), 1) : 1;
+	/* Acquire: pairs with the release in spread() (heap.c). */
+	return __atomic_load_n(&heap->shard, __ATOMIC_ACQUIRE);
 }
 
 static void **start_of(const struct cached_bin *cb)
@@ -165,21 +76,21 @@ static void spare_put(struct heap *heap, struct magazine *m)
 static bool attach(struct heap *heap, unsigned bin)
 {
 	struct cached_bin *cb = &heap->bin[bin];
-	unsigned cap = cap_first(bin);
+	unsigned cap = limits_of(bin)->cap_first;
 	struct magazine *m;
 
+	if (!fits(heap, cap * size_of(bin)))
+		cap = limits_of(bin)->cap_least;
 	if (cap == 0)
 		return false;
-	if (!fits(heap, cap * size_of(bin)))
-		cap = MIN(cap, bin < L2_FIRST ? 4u : 1u);
 	m = spare_take(heap);
 	HAK_COUNT(DIAG, attach_failed, m == NULL);
 	if (m == NULL)
 		return false;
 	cb->end = hak_magazine_end(m);
 	STORE_RELAXED(&cb->cap, (uint8_t)cap);
-	cb->batch = (uint8_t)batch_first(bin);
-	cb->depot_max = (uint16_t)MAX(depot_fixed(bin), 0);
+	cb->batch = limits_of(bin)->batch_first;
+	cb->depot_max = limits_of(bin)->depot_first;
 	start_of(cb)[-1] = NULL;
 	STORE_RELAXED(hak_stack(heap, bin), start_of(cb));
 	reserve(heap, (long)(cap * size_of(bin)));
@@ -204,7 +115,7 @@ static void set_cap(struct heap *heap, unsigned bin, unsigned cap)
 static bool grow(struct heap *heap, unsigned bin, unsigned want)
 {
 	struct cached_bin *cb = &heap->bin[bin];
-	unsigned cap = MIN(want, cap_max(bin));
+	unsigned cap = MIN(want, limits_of(bin)->cap_max);
 
 	if (cap <= cb->cap)
 		return false;
@@ -309,7 +220,7 @@ static void *refill_magazine(struct heap *heap, unsigned bin)
 		start = HAK_TICKS(REFILL);
 		grow(heap, bin, MAGAZINE_BLOCKS);
 		if (cb->cap == MAGAZINE_BLOCKS)
-			m = hak_spill_take(heap->shard, bin);
+			m = hak_spill_take(shard_of(heap), bin);
 		HAK_COUNT(REFILL, spill_attempts, 1);
 		HAK_COUNT(REFILL, spill_blocks,
 			m != NULL ? MAGAZINE_BLOCKS : 0);
@@ -323,16 +234,16 @@ static void learn(struct cached_bin *cb, unsigned bin)
 {
 	unsigned more = MIN(cb->credit, cb->depot_max + 1u);
 
-	if (more == 0 || depot_fixed(bin) >= 0)
+	if (more == 0)
 		return;
-	cb->depot_max = (uint16_t)MIN(cb->depot_max + more, DEPOT_BYTES /
-		(MAGAZINE_BLOCKS * size_of(bin)));
+	cb->depot_max = (uint16_t)MIN(cb->depot_max + more,
+		limits_of(bin)->depot_max);
 	cb->credit = (uint16_t)(cb->credit - more);
 }
 
 static bool has_spill(const struct heap *heap, unsigned bin)
 {
-	return LOAD_RELAXED(&hak_shards[heap->shard].bin[bin].spill.count) != 0;
+	return LOAD_RELAXED(&hak_shards[shard_of(heap)].bin[bin].spill.count) != 0;
 }
 
 void *hak_cache_refill(struct heap *heap, unsigned bin)
@@ -342,7 +253,7 @@ void *hak_cache_refill(struct heap *heap, unsigned bin)
 	unsigned n;
 
 	if (cb->end == NULL && !attach(heap, bin))
-		return hak_shard_take(heap->shard, bin, &block, 1) != 0 ? block
+		return hak_shard_take(shard_of(heap), bin, &block, 1) != 0 ? block
 									: NULL;
 	if (bin < L2_FIRST) {
 		HAK_COUNT(REFILL, depot_attempts, 1);
@@ -357,11 +268,11 @@ void *hak_cache_refill(struct heap *heap, unsigned bin)
 	if (cb->batch > cb->cap / 2)
 		grow(heap, bin, cb->cap * 2u);
 	start = start_of(cb);
-	n = hak_shard_take(heap->shard, bin, start, MIN(cb->batch, cb->cap));
+	n = hak_shard_take(shard_of(heap), bin, start, MIN(cb->batch, cb->cap));
 	if (n == 0)
 		return NULL;
-	if (cb->batch < batch_max(bin))
-		cb->batch = (uint8_t)MIN(cb->batch * 2u, batch_max(bin));
+	if (cb->batch < limits_of(bin)->batch_max)
+		cb->batch = (uint8_t)MIN(cb->batch * 2u, limits_of(bin)->batch_max);
 	STORE_RELAXED(stack, start + n - 1);
 	return start[n - 1];
 }
@@ -376,7 +287,7 @@ static void flush_half(struct heap *heap, unsigned bin)
 	hak_shard_flush(bin, start, (unsigned)n);
 	__builtin_memmove(start, start + n, (held - n) * sizeof *start);
 	STORE_RELAXED(stack, start + held - n);
-	cb->batch = (uint8_t)batch_first(bin);
+	cb->batch = limits_of(bin)->batch_first;
 }
 
 /* A full magazine is put away and an empty one takes its place. */
@@ -398,7 +309,7 @@ static bool exchange(struct heap *heap, unsigned bin)
 			return true;
 		full = depot_pop(heap, bin, true);
 	}
-	cb->batch = (uint8_t)batch_first(bin);
+	cb->batch = limits_of(bin)->batch_first;
 	if (cb->credit < UINT16_MAX)
 		cb->credit++;
 	if (full != NULL)
@@ -410,7 +321,7 @@ static bool exchange(struct heap *heap, unsigned bin)
 static void shrink(struct heap *heap, unsigned bin)
 {
 	struct cached_bin *cb = &heap->bin[bin];
-	unsigned cap = MAX(cb->cap / 2, cap_first(bin));
+	unsigned cap = MAX(cb->cap / 2, limits_of(bin)->cap_first);
 	void **start = start_of(cb);
 	size_t held = (size_t)(*hak_stack(heap, bin) - start);
 
@@ -479,12 +390,11 @@ static void flush_fronts(struct heap *heap)
 		if (*stack != start)
 			hak_shard_flush(bin, start, (unsigned)(*stack - start));
 		STORE_RELAXED(stack, start);
-		cb->batch = (uint8_t)batch_first(bin);
+		cb->batch = limits_of(bin)->batch_first;
 		cb->credit = 0;
-		if (depot_fixed(bin) < 0)
-			cb->depot_max = 0;
-		if (cb->cap > cap_first(bin))
-			set_cap(heap, bin, cap_first(bin));
+		cb->depot_max = limits_of(bin)->depot_first;
+		if (cb->cap > limits_of(bin)->cap_first)
+			set_cap(heap, bin, limits_of(bin)->cap_first);
 	}
 }
 

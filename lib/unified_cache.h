@@ -45,7 +45,7 @@ struct heap {
 	struct cached_bin bin[BINS];
 	/* Guards the depots; its thread takes it in cold paths alone. */
 	struct hak_lock lock;
-	/* Where it takes blocks from; its thread only. */
+	/* Where it takes blocks from; atomic: the registry may move it. */
 	unsigned shard;
 	/* The thread's number in the kernel, for statistics. */
 	uint32_t thread;
