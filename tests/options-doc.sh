@@ -16,8 +16,9 @@ other_build() {
 		sub(/^m4_define\(\[hakmem_/, "") {
 			split($0, part, /[][(), ]+/)
 			name = toupper(part[1])
-			macro = name == "WARM_POOL_SIZE" ?
-				"HAKMEM_WARM_POOL_DEFAULT" : "POOL_" name
+			macro = "POOL_" name
+			if (name == "WARM_POOL_SIZE")
+				macro = "HAKMEM_WARM_POOL_DEFAULT"
 			if (macro in built && built[macro] != part[2])
 				print "HAKMEM_" name
 		}' "$top_builddir/config.h" "$top_srcdir/configure.ac"
@@ -91,6 +92,24 @@ done <"$scratch/table"
 
 names=$(grep -c '^HAKMEM_OPTION(' "$table")
 is "$(grep -c . "$scratch/table")" "$names" "no row of the table was missed"
+
+# The table of pools: bounds in bytes, and what a ring may hold.
+constant() { # macro
+	sed -nE "s/^#define $1 \\(?(\\(size_t\\))?([0-9]+) \\* [KM]IB\\)?\$/\\2/p" \
+		"$top_srcdir"/lib/*.[ch]
+}
+pool_row() { # pool text
+	grep -qE "^\\.It $1 Ta .*$2" "$page"
+}
+tiny=$(($(constant TINY_MAX) * 1024)) l2=$(($(constant L2_MAX) * 1024))
+ok "Tiny ends at $tiny" pool_row Tiny "\"0 to $tiny\""
+ok "L2 ends at $l2" pool_row L2 "\"$((tiny + 1)) to $l2\""
+ok "L2.5 ends at its bound" pool_row 'L2\.5' \
+	"\"$((l2 + 1)) to $(constant L25_MAX) MiB\""
+ok "large ends at its bound" pool_row large "to $(constant LARGE_MAX) MiB"
+ok "a ring of L2 has its bytes" pool_row L2 " or $(constant RING_BYTES) KiB\""
+ok "a ring of L2.5 has its bytes" pool_row 'L2\.5' \
+	" or $(constant L25_RING_BYTES) KiB\""
 
 # hakmem(3) only names them.
 sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh [^E]/p' "$top_srcdir/man/hakmem.3" |
