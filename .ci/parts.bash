@@ -48,14 +48,18 @@ part() { # name command ...
 	tail -n 15 "$log"
 }
 
-# Configure a fresh directory of that name and build in it.
-build() { # name [configure argument ...]
+# Go to a fresh directory of that name and configure there.
+configure() { # name [argument ...]
 	local dir=$work_dir/$1
 	shift
 	rm -rf "$dir"
 	mkdir -p "$dir"
 	cd "$dir"
 	"$source_dir/configure" "$@"
+}
+
+build() { # name [configure argument ...]
+	configure "$@"
 	make -j2
 }
 
@@ -68,7 +72,8 @@ build_and_check() { # name [configure argument ...]
 # randomised: ThreadSanitizer has a fixed idea of where things may lie.
 sanitize() { # name flags
 	export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
-	build "$1" --disable-shared CFLAGS="-O1 -g $2" CXXFLAGS="-O1 -g $2"
+	export TSAN_OPTIONS=die_after_fork=0
+	configure "$1" --disable-shared CFLAGS="-O1 -g $2" CXXFLAGS="-O1 -g $2"
 	setarch -R make -j2 check-namespaced
 }
 
