@@ -250,7 +250,7 @@ until redis-cli -s "$socket" ping >/dev/null 2>&1; do
 	}
 	sleep 0.1
 done
-redis-benchmark -s "$socket" -q -n $((3000 * factor)) -c 20 -r 1000 -d 300 \
+redis-benchmark -s "$socket" -q -n $((1500 * factor)) -c 20 -r 1000 -d 300 \
 	-t set,get,incr,lpush,rpop,sadd,hset,zadd,mset >benchmark.log 2>&1
 echo "redis-benchmark: $?"
 redis-cli -s "$socket" flushall
