@@ -278,7 +278,7 @@ struct slab *hak_mapping_adopt(void *span, size_t old, size_t size,
 	unsigned code)
 {
 	struct slab *slab = take_descriptor();
-	size_t room = 0, end;
+	size_t room = 0, end, gap;
 	char *target = slab == NULL ? NULL
 		: reserve_room((uintptr_t)span, size, &room);
 
@@ -286,11 +286,17 @@ struct slab *hak_mapping_adopt(void *span, size_t old, size_t size,
 	    !hak_os_move_pages(span, target, old))
 		goto undo;
 	end = MIN(extent((uintptr_t)target, size), room);
-	if (!hak_os_unmap(target + old, end - old) ||
-	    !hak_os_grow(target, old, end)) {
-		/* No way on: the pages go home. */
-		hak_os_move_pages(target, span, old);
-		goto undo;
+	gap = hak_os_unmap(target + old, end - old) ? end : old;
+	if (gap == old || !hak_os_grow(target, old, end)) {
+		/* No way on: the pages go home.  A gap behind them may be
+		 * somebody's by now. */
+		if (!hak_os_move_pages(target, span, old))
+			__builtin_memcpy(span, target, old);
+		hak_os_unmap(target, old);
+		if (room > gap)
+			hak_os_unmap(target + gap, room - gap);
+		put_descriptor(slab);
+		return NULL;
 	}
 	describe(slab, target, size, room, code);
 	slab->zero = false;

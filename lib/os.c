@@ -18,7 +18,15 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Whether tests may have calls fail: in debug builds, and where tests/inject
+ * compiles this file for itself. */
+#ifndef HAK_OS_INJECT
+#define HAK_OS_INJECT HAKMEM_DEBUG
+#endif
+
 size_t hak_page_size = 4096;
+
+struct hak_os_inject hak_os_inject;
 
 /* Whether MADV_DONTNEED was seen to zero a private page (emulators differ). */
 static bool purge_zeroes;
@@ -27,10 +35,28 @@ static bool purge_zeroes;
 static size_t purge_calls;
 static size_t purged_bytes;
 
+static bool refused(long number)
+{
+	struct hak_os_inject *inject = &hak_os_inject;
+	unsigned n = __atomic_add_fetch(&inject->calls, 1, __ATOMIC_RELAXED);
+
+	if (n < inject->first || n > inject->last)
+		return false;
+	STORE_RELAXED(&inject->number, number);
+	if (number == SYS_munmap)
+		STORE_RELAXED(&inject->stuck, true);
+	errno = ENOMEM;
+	return true;
+}
+
+#define KERNEL(number, ...)                                                    \
+	(HAK_OS_INJECT && refused(number) ? -1L                                \
+					  : syscall((number), __VA_ARGS__))
+
 static void *map_anywhere(size_t size, int prot)
 {
 	int saved = errno;
-	long p = syscall(SYS_mmap, NULL, size, prot,
+	long p = KERNEL(SYS_mmap, NULL, size, prot,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
 
 	errno = saved;
@@ -40,7 +66,7 @@ static void *map_anywhere(size_t size, int prot)
 bool hak_os_unmap(void *start, size_t size)
 {
 	int saved = errno;
-	bool ok = syscall(SYS_munmap, start, size) == 0;
+	bool ok = KERNEL(SYS_munmap, start, size) == 0;
 
 	errno = saved;
 	return ok;
@@ -76,7 +102,7 @@ static void *map_aligned(size_t size, size_t align, int prot)
 		return p;
 	hak_os_unmap(p, size);
 	q = (char *)ALIGN_DOWN((uintptr_t)p, align);
-	r = syscall(SYS_mmap, q, size, prot, MAP_PRIVATE | MAP_ANONYMOUS |
+	r = KERNEL(SYS_mmap, q, size, prot, MAP_PRIVATE | MAP_ANONYMOUS |
 		MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0L);
 	errno = saved;
 	if (r == (long)q)
@@ -99,7 +125,7 @@ void *hak_os_map(size_t size, size_t align)
 bool hak_os_commit(void *start, size_t size)
 {
 	int saved = errno;
-	bool ok = syscall(SYS_mprotect, start, size,
+	bool ok = KERNEL(SYS_mprotect, start, size,
 		PROT_READ | PROT_WRITE) == 0;
 
 	errno = saved;
@@ -109,7 +135,7 @@ bool hak_os_commit(void *start, size_t size)
 bool hak_os_purge(void *start, size_t size)
 {
 	int saved = errno;
-	bool ok = syscall(SYS_madvise, start, size, MADV_DONTNEED) == 0;
+	bool ok = KERNEL(SYS_madvise, start, size, MADV_DONTNEED) == 0;
 
 	errno = saved;
 	if (ok) {
@@ -138,37 +164,53 @@ void hak_os_hugepage(void *start, size_t size, bool on)
 {
 	int saved = errno;
 
-	syscall(SYS_madvise, start, size, on ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	KERNEL(SYS_madvise, start, size, on ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	errno = saved;
 }
 
 bool hak_os_grow(void *start, size_t old_size, size_t new_size)
 {
 	int saved = errno;
-	long p = syscall(SYS_mremap, start, old_size, new_size, 0, NULL);
+	long p = KERNEL(SYS_mremap, start, old_size, new_size, 0, NULL);
 
 	errno = saved;
 	return p != -1;
+}
+
+/* Onto a target that is replaced.  Before Linux 6.17 a call that fails late,
+ * as for a range of several mappings, has unmapped its target already: it is
+ * mapped again then.  Where it is not gone, that fails and does nothing. */
+static bool move_onto(void *from, size_t old_size, void *to, size_t new_size,
+	int flags, int prot)
+{
+	int saved = errno;
+	bool ok;
+	long p;
+
+	if (HAK_OS_INJECT && hak_os_inject.late)
+		syscall(SYS_munmap, to, new_size);
+	ok = KERNEL(SYS_mremap, from, old_size, new_size,
+		MREMAP_MAYMOVE | MREMAP_FIXED | flags, to) != -1;
+	if (!ok) {
+		p = syscall(SYS_mmap, to, new_size, prot, MAP_PRIVATE |
+			MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+			-1, 0L);
+		if (p != -1 && (void *)p != to)
+			syscall(SYS_munmap, p, new_size);
+	}
+	errno = saved;
+	return ok;
 }
 
 bool hak_os_move(void *from, size_t old_size, void *to, size_t new_size)
 {
-	int saved = errno;
-	long p = syscall(SYS_mremap, from, old_size, new_size,
-		MREMAP_MAYMOVE | MREMAP_FIXED, to);
-
-	errno = saved;
-	return p != -1;
+	return move_onto(from, old_size, to, new_size, 0, PROT_NONE);
 }
 
 bool hak_os_move_pages(void *from, void *to, size_t size)
 {
-	int saved = errno;
-	long p = syscall(SYS_mremap, from, size, size,
-		MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
-
-	errno = saved;
-	return p != -1;
+	return move_onto(from, size, to, size, MREMAP_DONTUNMAP,
+		PROT_READ | PROT_WRITE);
 }
 
 unsigned hak_os_cpus(void)

@@ -26,10 +26,26 @@ bool hak_os_purge(void *start, size_t size);
 void hak_os_hugepage(void *start, size_t size, bool on);
 /* Resize in place; false when the neighbourhood is taken. */
 bool hak_os_grow(void *start, size_t old_size, size_t new_size);
-/* Move the mapping onto a range that is replaced; the old range is gone. */
+/* Move the mapping onto a range that is replaced; the old range is gone.  On
+ * failure of these two everything is as it was, but for the target's rights:
+ * none, or reading and writing. */
 bool hak_os_move(void *from, size_t old_size, void *to, size_t new_size);
 /* Move the pages onto an equal range; the old range stays and reads zero. */
 bool hak_os_move_pages(void *from, void *to, size_t size);
+/* Tests have the calls first to last fail with ENOMEM, counted from 1; those
+ * that replace a target after that is gone, if late is set.  number is the
+ * system call that failed last; stuck: a range could not be unmapped. */
+struct hak_os_inject {
+	unsigned calls;
+	unsigned first;
+	unsigned last;
+	bool late;
+	bool stuck;
+	long number;
+};
+
+extern struct hak_os_inject hak_os_inject;
+
 /* Successful calls of hak_os_purge() and their bytes; relaxed. */
 size_t hak_os_purge_calls(void);
 size_t hak_os_purged_bytes(void);
