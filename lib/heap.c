@@ -408,8 +408,9 @@ size_t hak_heap_trim(size_t keep)
 
 void hak_heap_fork_prepare(void)
 {
-	hak_lock_fork_prepare();
 	hak_lock(&registry_lock);
+	/* Not before: two threads may fork at once. */
+	hak_lock_fork_prepare();
 	hak_locked_heap_fork_lock();
 	hak_shard_fork_lock();
 	hak_lock(&hak_magazine_lock);

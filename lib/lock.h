@@ -47,7 +47,7 @@ void hak_lock_note_release(const struct hak_lock *lock);
 /* The thread that holds all locks across a fork (its tls address), or NULL. */
 extern void *hak_lock_fork_owner;
 bool hak_lock_is_forking(void);
-/* Around the handlers: before the first lock, when all are held, at the end. */
+/* Around the handlers: after the first lock, when all are held, at the end. */
 void hak_lock_fork_prepare(void);
 void hak_lock_fork_begin(void);
 void hak_lock_fork_end(void);
