@@ -245,16 +245,27 @@ HAK_NOINLINE void hak_free_slow(void *block)
 	errno = saved;
 }
 
-/* The slab of a block, checked as far as its bitmap allows; NULL after the
- * complaint. */
+/* Whether p starts a block; whether the program has it is known without a
+ * lock from 32 KiB on. */
+static bool is_block(const struct slab *slab, const void *p)
+{
+	int i;
+
+	if (slab->bin >= BINS)
+		return slab->base == (uintptr_t)p;
+	i = hak_slab_index(slab, p);
+	if (i < 0 || slab->bin < L25_FIRST || slab->owner != NULL)
+		return i >= 0;
+	return LOAD_RELAXED(&slab->bits[SLAB_OUT]) >> i & 1;
+}
+
+/* The slab of a block; NULL after the complaint. */
 static struct slab *decode(const char *function, const void *block)
 {
 	struct slab *slab = hak_page_map_slab(block);
 
 	if (slab != NULL && !hak_page_map_is_alias(block) &&
-	    hak_page_map_code(block) != CODE_NONE &&
-	    (slab->bin < BINS ? hak_slab_index(slab, block) >= 0
-			      : slab->base == (uintptr_t)block))
+	    hak_page_map_code(block) != CODE_NONE && is_block(slab, block))
 		return slab;
 	hak_invalid_block(function, "invalid pointer", block);
 	return NULL;

@@ -223,6 +223,14 @@ static void realloc_freed(size_t n)
 	names(realloc(names(p), n * 2));
 }
 
+static void usable_size_of_freed(size_t n)
+{
+	void *p = names(block(n));
+
+	free(p);
+	(void)malloc_usable_size(names(p));
+}
+
 static void usable_size_of_stack(size_t n)
 {
 	long on_stack[64] = {0};
@@ -316,6 +324,12 @@ static const struct misuse misuses[] = {
 		"invalid pointer"},
 	{"realloc after free, large", realloc_freed, 2048 KB, AT_ONCE,
 		"realloc", "invalid pointer"},
+	{"realloc after free, L2.5", realloc_freed, 100 KB, AT_ONCE, "realloc",
+		"invalid pointer"},
+	{"usable size after free, L2.5", usable_size_of_freed, 100 KB, AT_ONCE,
+		"usable_size", "invalid pointer"},
+	{"usable size after free, huge", usable_size_of_freed, 40960 KB,
+		AT_ONCE, "usable_size", "invalid pointer"},
 	{"usable size of the stack", usable_size_of_stack, 0, AT_ONCE,
 		"usable_size", "invalid pointer"},
 	{"usable size of an interior", usable_size_of_interior, 500, AT_ONCE,
