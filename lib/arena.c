@@ -52,6 +52,9 @@ struct arena {
 	struct slab slabs[] HAK_ALIGNED(CACHE_LINE);
 };
 
+_Static_assert(offsetof(struct arena, opened) ==
+	offsetof(struct hak_arena_front, opened), "hak_arena_front");
+
 struct hak_lock hak_arena_lock = HAK_LOCK_INIT(RANK_ARENA);
 
 unsigned hak_due;
@@ -605,3 +608,7 @@ void hak_arena_visit(bool (*visit)(struct slab *, void *), void *arg)
 	}
 	hak_unlock(&hak_arena_lock);
 }
+
+HAK_EXPOSE(hak_note_arenas, arenas);
+HAK_EXPOSE(hak_note_used_granules, used_granules);
+HAK_EXPOSE(hak_note_dirty_granules, dirty_granules);

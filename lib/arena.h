@@ -47,6 +47,17 @@ size_t hak_arena_reserved_bytes(void);
 /* Bytes of the heads of arenas, which hold descriptors. */
 size_t hak_arena_head_bytes(void);
 
+/* The beginning of an arena, for readers from outside. */
+struct hak_arena_front {
+	uintptr_t base;
+	struct hak_arena_front *next;
+	unsigned granules;
+	unsigned head;
+	unsigned free_count;
+	unsigned longest;
+	uint32_t opened;
+};
+
 /* Where an arena stands, by its place in the list; false beyond the last. */
 struct hak_arena_extent {
 	uintptr_t base;

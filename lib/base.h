@@ -39,6 +39,11 @@
 			hak_assert_failed(__func__, #cond);                    \
 	} while (0)
 
+/* Gives a static variable a second name, for note.def. */
+#define HAK_EXPOSE(name, variable)                                             \
+	extern __typeof__(variable) name                                       \
+		__attribute__((alias(#variable), visibility("hidden"), used))
+
 /* Tells threads apart without a system call and without static TLS. */
 HAK_INLINE void *hak_thread_id(void)
 {

@@ -477,3 +477,8 @@ void hak_heap_fork_child(void)
 	recompute();
 	hak_unlock(&registry_lock);
 }
+
+HAK_EXPOSE(hak_note_heaps, heaps);
+HAK_EXPOSE(hak_note_lost, lost);
+HAK_EXPOSE(hak_note_heap_chunk_bytes, chunk_bytes);
+HAK_EXPOSE(hak_note_retain_bytes, retain_bytes);

@@ -32,11 +32,15 @@ struct locked_heap hak_last_heap = { .lock = HAK_LOCK_INIT(RANK_LOCKED_HEAP) };
 
 static struct hak_lock heaps_lock = HAK_LOCK_INIT(RANK_LOCKED_HEAPS);
 static struct locked_heap *heaps;
+static size_t heap_count;
+/* Of slabs. */
 static size_t live_bytes;
+static size_t live_blocks;
 
-static void account(size_t taken, size_t given)
+static void account(size_t taken, size_t given, size_t blocks)
 {
 	__atomic_fetch_add(&live_bytes, taken - given, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&live_blocks, blocks, __ATOMIC_RELAXED);
 }
 
 size_t hak_locked_heap_live_bytes(void)
@@ -61,6 +65,7 @@ struct locked_heap *hak_locked_heap_new(void)
 	if (heaps != NULL)
 		heaps->prev = heap;
 	heaps = heap;
+	STORE_RELAXED(&heap_count, heap_count + 1);
 	hak_unlock(&heaps_lock);
 	return heap;
 }
@@ -125,7 +130,7 @@ static void *take_block(struct locked_heap *heap, unsigned bin, bool *zero)
 		heap->live_blocks++;
 	hak_unlock(&heap->lock);
 	if (block != NULL)
-		account(hak_bins[bin].size, 0);
+		account(hak_bins[bin].size, 0, 1);
 	return block;
 }
 
@@ -168,7 +173,7 @@ bool hak_locked_heap_put(struct slab *slab, void *block, const char **what)
 	if (result == SLAB_PUT_DOUBLE)
 		*what = "double free";
 	if (result == SLAB_PUT_OK)
-		account(0, hak_bins[bin].size);
+		account(0, hak_bins[bin].size, (size_t)-1);
 	return result == SLAB_PUT_OK;
 }
 
@@ -204,11 +209,13 @@ void hak_locked_heap_destroy(struct locked_heap *heap)
 		heaps = heap->next;
 	if (heap->next != NULL)
 		heap->next->prev = heap->prev;
+	STORE_RELAXED(&heap_count, heap_count - 1);
 	hak_unlock(&heaps_lock);
 	for (unsigned bin = TINY_FIRST; bin < BINS; bin++) {
 		struct bin_slabs *bs = &heap->bin[bin];
 
-		account(0, bs->taken * hak_bins[bin].size);
+		account(0, bs->taken * hak_bins[bin].size,
+			(size_t)0 - bs->taken);
 		if (bs->box != NULL)
 			bs->box->next = NULL;
 		hak_slab_release(bs->box);
@@ -299,3 +306,7 @@ void hak_locked_heap_fork_reset(void)
 	hak_lock_reset(&hak_last_heap.lock);
 	hak_lock_reset(&heaps_lock);
 }
+
+HAK_EXPOSE(hak_note_locked_heaps, heap_count);
+HAK_EXPOSE(hak_note_locked_blocks, live_blocks);
+HAK_EXPOSE(hak_note_locked_bytes, live_bytes);

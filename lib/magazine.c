@@ -153,3 +153,5 @@ size_t hak_magazine_pool_bytes(void)
 {
 	return LOAD_RELAXED(&chunk_count) * GRANULE;
 }
+
+HAK_EXPOSE(hak_note_magazine_chunks, chunk_count);

@@ -338,3 +338,8 @@ void hak_mapping_visit(bool (*visit)(struct slab *, void *), void *arg)
 	}
 	hak_unlock(&hak_meta_lock);
 }
+
+HAK_EXPOSE(hak_note_meta_chunks, chunks);
+HAK_EXPOSE(hak_note_meta_bytes, meta_bytes);
+HAK_EXPOSE(hak_note_mapping_count, mapping_count);
+HAK_EXPOSE(hak_note_mapping_bytes, mapping_bytes);

@@ -18,6 +18,8 @@
  */
 #include "options.h"
 
+#include "base.h"
+
 #include <config.h>
 #include <stdint.h>
 #include <string.h>
@@ -486,3 +488,5 @@ void hak_option_add_range(
 	else
 		add_bounds(option, text);
 }
+
+HAK_EXPOSE(hak_note_option_sources, sources);

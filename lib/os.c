@@ -252,3 +252,6 @@ void hak_os_init(size_t page_size)
 	purge_calls = purged_bytes = 0;
 	hak_os_unmap((void *)probe, hak_page_size);
 }
+
+HAK_EXPOSE(hak_note_purge_calls, purge_calls);
+HAK_EXPOSE(hak_note_purged_bytes, purged_bytes);

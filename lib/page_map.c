@@ -64,3 +64,5 @@ void hak_page_map_set(uintptr_t start, size_t granules, struct slab *slab,
 		STORE_RELAXED(&leaf->code[entry], (uint8_t)code);
 	}
 }
+
+HAK_EXPOSE(hak_note_leaf_bytes, leaf_bytes);

@@ -186,3 +186,6 @@ struct slab *hak_span_resize(struct slab *slab, size_t size)
 		to = adopt(slab, bytes);
 	return to != NULL ? to : move(slab, bytes);
 }
+
+HAK_EXPOSE(hak_note_span_blocks, live_blocks);
+HAK_EXPOSE(hak_note_span_bytes, live_bytes);

@@ -19,6 +19,7 @@
 #include "locked_heap.h"
 #include "mapping.h"
 #include "message.h"
+#include "note.h"
 #include "options.h"
 #include "os.h"
 #include "page_map.h"
@@ -248,6 +249,8 @@ static struct stat saved_identity;
 
 void hak_stats_start(void)
 {
+	/* A static link takes the note along with what names it. */
+	__asm__ volatile("" : : "r"(&hak_layout));
 	if (hak_options.stats == HAK_STATS_OFF ||
 	    hak_options.stats_file != NULL)
 		return;

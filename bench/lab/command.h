@@ -30,6 +30,7 @@ void hak_command_flush(void);
 int hak_bench_main(int argc, char **argv);
 int hak_options_main(int argc, char **argv);
 int hak_run_main(int argc, char **argv);
+int hak_stat_main(int argc, char **argv);
 int hak_ab_main(int argc, char **argv);
 int hak_sweep_main(int argc, char **argv);
 

@@ -26,6 +26,7 @@ struct subcommand {
 /* The shell's completion is made from these lines: a row is one line. */
 static const struct subcommand subcommands[] = {
 	{"run", hak_run_main, "run a command on hakmem's malloc"},
+	{"stat", hak_stat_main, "print the statistics of a running process"},
 	{"bench", hak_bench_main, "run workloads and print what they took"},
 	{"options", hak_options_main, "list the variables that tune hakmem"},
 	{"ab", hak_ab_main, "compare commands, settings or allocators"},

@@ -1,0 +1,473 @@
+/*
+ * Reading hakmem's state out of a running process, which is neither stopped
+ * nor asked.
+ *
+ * The allocator's image carries an ELF note that says where its books are
+ * (lib/note.h). Everything is copied by process_vm_readv, which fails where
+ * nothing is mapped, and is checked before it is used: books are read again
+ * until they fit together, lists are followed no further than they can be
+ * long. What still does not fit after some tries is left out.
+ */
+#include <config.h>
+
+#include "remote.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "lab.h"
+#include "note.h"
+
+/* options.c of this command */
+extern unsigned char hak_note_option_sources[];
+
+enum { TRIES = 20, HEAPS_MOST = 1 << 20, ARENAS_MOST = 1 << 20 };
+
+struct remote {
+	pid_t pid;
+	uintptr_t slot[NOTE_SLOTS];
+	int pagemap; /* -1: may not be read */
+	size_t page_size;
+};
+
+/* 1, or 0 with errno. */
+static int peek(pid_t pid, uintptr_t from, void *to, size_t size)
+{
+	struct iovec local = {to, size}, remote = {(void *)from, size};
+	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+
+	if (n >= 0 && (size_t)n != size)
+		errno = EFAULT;
+	return n == (ssize_t)size;
+}
+
+static int peek_slot(const struct remote *remote, enum hak_note_slot slot,
+	void *to, size_t size)
+{
+	return peek(remote->pid, remote->slot[slot], to, size);
+}
+
+static size_t number(const struct remote *remote, enum hak_note_slot slot)
+{
+	size_t n = 0;
+
+	peek_slot(remote, slot, &n, sizeof n);
+	return n;
+}
+
+/* ---- the note ---- */
+
+/* The slots of the note at `at`, if it is ours: relative to themselves. */
+static int take_note(
+	struct remote *remote, uintptr_t at, const char *note, size_t size)
+{
+	const Elf64_Nhdr *head = (const void *)note;
+	size_t name = (sizeof HAK_NOTE_NAME + 3) & ~(size_t)3;
+	const char *slots = note + sizeof *head + name;
+
+	if (size < sizeof *head + name + NOTE_SLOTS * sizeof(int64_t) ||
+		head->n_namesz != sizeof HAK_NOTE_NAME ||
+		head->n_type != HAK_NOTE_TYPE ||
+		head->n_descsz != NOTE_SLOTS * sizeof(int64_t) ||
+		memcmp(note + sizeof *head, HAK_NOTE_NAME,
+			sizeof HAK_NOTE_NAME) != 0)
+		return 0;
+	for (size_t i = 0; i < NOTE_SLOTS; i++) {
+		int64_t distance;
+
+		memcpy(&distance, slots + i * sizeof distance,
+			sizeof distance);
+		remote->slot[i] = at + sizeof *head + name +
+			i * sizeof distance + (uintptr_t)distance;
+	}
+	return 1;
+}
+
+static int find_note(struct remote *remote, uintptr_t start, size_t size)
+{
+	char notes[4096];
+	size_t at = 0;
+
+	if (size > sizeof notes || !peek(remote->pid, start, notes, size))
+		return 0;
+	while (at + sizeof(Elf64_Nhdr) <= size) {
+		const Elf64_Nhdr *head = (const void *)(notes + at);
+
+		if (take_note(remote, start + at, notes + at, size - at))
+			return 1;
+		at += sizeof *head + ((head->n_namesz + 3) & ~3u) +
+			((head->n_descsz + 3) & ~3u);
+	}
+	return 0;
+}
+
+/* An image whose beginning is mapped at `start`. */
+static int find_in_image(struct remote *remote, uintptr_t start)
+{
+	Elf64_Ehdr head;
+	Elf64_Phdr row;
+	uintptr_t bias = 0;
+
+	if (!peek(remote->pid, start, &head, sizeof head) ||
+		memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+		head.e_phentsize != sizeof row || head.e_phnum > 64)
+		return 0;
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 0; i < head.e_phnum; i++) {
+			if (!peek(remote->pid, start + head.e_phoff +
+					    (size_t)i * sizeof row,
+				    &row, sizeof row))
+				return 0;
+			if (pass == 0 && row.p_type == PT_LOAD &&
+				row.p_offset == 0)
+				bias = start - row.p_vaddr;
+			if (pass == 1 && row.p_type == PT_NOTE &&
+				find_note(remote, bias + row.p_vaddr,
+					row.p_memsz))
+				return 1;
+		}
+	return 0;
+}
+
+/* Of two copies the one that is in use. */
+static int is_used(const struct remote *remote)
+{
+	return number(remote, NOTE_leaf_bytes) != 0;
+}
+
+enum found { FOUND_NONE, FOUND_UNUSED, FOUND };
+
+static enum found search(struct remote *remote, FILE *maps)
+{
+	struct remote candidate = *remote;
+	enum found found = FOUND_NONE;
+	char line[4400];
+
+	while (found != FOUND && fgets(line, sizeof line, maps)) {
+		unsigned long start, offset;
+		char mode[8];
+
+		if (sscanf(line, "%lx-%*x %7s %lx", &start, mode, &offset) !=
+				3 ||
+			offset != 0 || mode[0] != 'r' || !strchr(line, '/') ||
+			!find_in_image(&candidate, start))
+			continue;
+		found = is_used(&candidate) ? FOUND : FOUND_UNUSED;
+		*remote = candidate;
+	}
+	return found;
+}
+
+static void check_layout(const struct remote *remote)
+{
+	static const struct hak_layout own = HAK_LAYOUT;
+	struct hak_layout layout;
+
+	if (!peek_slot(remote, NOTE_layout, &layout, sizeof layout))
+		hak_command_fail(STATUS_FAILED, "cannot read process %d: %s",
+			(int)remote->pid, strerror(errno));
+	layout.version[sizeof layout.version - 1] = '\0';
+	if (memcmp(&layout, &own, sizeof own) != 0)
+		hak_command_fail(STATUS_FAILED,
+			"process %d runs a hakmem of another version or"
+			" configuration: %s",
+			(int)remote->pid, layout.version);
+}
+
+struct remote *hak_remote_open(pid_t pid)
+{
+	struct remote *remote = hak_lab_alloc(1, sizeof *remote);
+	char path[64], byte;
+	FILE *maps;
+	unsigned long start = 0;
+
+	remote->pid = pid;
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "re");
+	if (!maps || fscanf(maps, "%lx", &start) != 1)
+		hak_command_fail(STATUS_FAILED, "cannot read process %d: %s",
+			(int)pid,
+			!maps && errno == ENOENT ? "no such process"
+			: maps && !errno	 ? "it has no memory"
+						 : strerror(errno));
+	if (!peek(pid, start, &byte, 1) && errno == EPERM)
+		hak_command_fail(STATUS_FAILED,
+			"cannot read process %d: it is not yours to trace",
+			(int)pid);
+	rewind(maps);
+	if (search(remote, maps) == FOUND_NONE)
+		hak_command_fail(STATUS_FAILED,
+			"process %d does not run on hakmem", (int)pid);
+	fclose(maps);
+	check_layout(remote);
+	snprintf(path, sizeof path, "/proc/%d/pagemap", (int)pid);
+	remote->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	remote->page_size = number(remote, NOTE_page_size);
+	return remote;
+}
+
+/* ---- the books ---- */
+
+/* What a holder of the lock never leaves behind. */
+static int fits_together(const struct bin_slabs *bs, unsigned bin)
+{
+	size_t per_slab = hak_bins[bin].blocks;
+	size_t listed = bs->warm.count + bs->listed.count +
+		(bs->box != NULL);
+
+	return bs->slabs < (size_t)1 << 40 &&
+		bs->blocks == bs->slabs * per_slab &&
+		bs->taken <= bs->blocks && listed <= bs->slabs &&
+		bs->spill.count < 1 << 20;
+}
+
+static int add_bin(const struct remote *remote, unsigned shard, unsigned bin,
+	struct hak_snapshot *to)
+{
+	uintptr_t at = remote->slot[NOTE_shards] +
+		shard * sizeof(struct shard) + bin * sizeof(struct bin_slabs);
+	struct bin_slabs copy;
+
+	for (int i = 0; i < TRIES; i++) {
+		if (!peek(remote->pid, at, &copy, sizeof copy))
+			return 0;
+		if (fits_together(&copy, bin)) {
+			hak_stats_add_bin(to, bin, &copy);
+			return 1;
+		}
+	}
+	return 1;
+}
+
+static int add_shards(const struct remote *remote, struct hak_snapshot *to)
+{
+	unsigned count = 0;
+
+	if (!peek_slot(remote, NOTE_shard_count, &count, sizeof count))
+		return 0;
+	to->total.shards = count = MIN(count, SHARDS_MAX);
+	for (unsigned shard = 0; shard < count; shard++)
+		for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
+			if (!add_bin(remote, shard, bin, to))
+				return 0;
+	return 1;
+}
+
+static int is_heap(const struct heap *heap)
+{
+	for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
+		if (heap->bin[bin].cap >= MAGAZINE_SLOTS ||
+			heap->bin[bin].depot.count > 1 << 20)
+			return 0;
+	return heap->shard < SHARDS_MAX;
+}
+
+/* All heaps, linked as they should be; NULL when a thread came or went while
+ * they were read. */
+static struct heap *read_heaps(const struct remote *remote, size_t *count)
+{
+	struct heap *heaps = NULL;
+	uintptr_t at = 0, before = 0;
+	size_t n = 0;
+
+	peek_slot(remote, NOTE_heaps, &at, sizeof at);
+	while (at != 0 && n < HEAPS_MOST) {
+		if ((n & (n - 1)) == 0)
+			heaps = hak_lab_grow(
+				heaps, n ? 2 * n : 1, sizeof *heaps);
+		if (!peek(remote->pid, at, &heaps[n], sizeof *heaps) ||
+			(uintptr_t)heaps[n].prev != before ||
+			!is_heap(&heaps[n])) {
+			free(heaps);
+			return NULL;
+		}
+		before = at;
+		at = (uintptr_t)heaps[n++].next;
+	}
+	*count = n;
+	return heaps ? heaps : hak_lab_alloc(1, sizeof *heaps);
+}
+
+static struct heap *take_heaps(const struct remote *remote, size_t *count)
+{
+	struct heap *heaps = NULL;
+
+	for (int i = 0; i < TRIES && !heaps; i++)
+		heaps = read_heaps(remote, count);
+	if (!heaps)
+		*count = 0;
+	return heaps;
+}
+
+/* ---- memory ---- */
+
+static size_t resident(
+	const struct remote *remote, uintptr_t start, size_t size)
+{
+	uint64_t pages[4096];
+	size_t bytes = 0, left = size / remote->page_size;
+	off_t at = (off_t)(start / remote->page_size * sizeof *pages);
+
+	while (left > 0) {
+		size_t most = MIN(left, sizeof pages / sizeof *pages);
+		ssize_t n = pread(remote->pagemap, pages,
+			most * sizeof *pages, at);
+
+		if (n <= 0)
+			break;
+		at += n;
+		n /= (ssize_t)sizeof *pages;
+		left -= (size_t)n;
+		for (ssize_t i = 0; i < n; i++)
+			bytes += (pages[i] >> 63) * remote->page_size;
+	}
+	return bytes;
+}
+
+static void add_arenas(const struct remote *remote, struct hakmem_stats *to)
+{
+	struct hak_arena_front arena;
+	uintptr_t at = 0;
+
+	peek_slot(remote, NOTE_arenas, &at, sizeof at);
+	while (at != 0 && to->arenas < ARENAS_MOST &&
+		peek(remote->pid, at, &arena, sizeof arena) &&
+		arena.base == at && arena.granules <= 1024) {
+		to->arenas++;
+		to->arena_bytes += arena.granules * GRANULE;
+		to->metadata_bytes += arena.head * GRANULE;
+		to->superslabs += (size_t)__builtin_popcount(arena.opened);
+		to->resident_bytes +=
+			resident(remote, at, arena.granules * GRANULE);
+		at = (uintptr_t)arena.next;
+	}
+}
+
+/* Blocks and slabs with a mapping of their own. */
+static size_t mappings_resident(const struct remote *remote)
+{
+	static char chunk[GRANULE];
+	const struct slab *slab = (const void *)(chunk + CACHE_LINE);
+	uintptr_t at = 0;
+	size_t bytes = 0;
+
+	peek_slot(remote, NOTE_meta_chunks, &at, sizeof at);
+	for (int n = 0; at != 0 && n < ARENAS_MOST; n++) {
+		if (!peek(remote->pid, at, chunk, sizeof chunk))
+			break;
+		for (size_t i = 0; i < HAK_META_SLABS; i++)
+			if (slab[i].state != SLAB_FREE)
+				bytes += resident(remote, slab[i].base,
+					slab[i].granules
+						? slab[i].granules * GRANULE
+						: slab[i].span_bytes);
+		memcpy(&at, chunk, sizeof at);
+	}
+	return bytes;
+}
+
+static void add_faults(const struct remote *remote, struct hakmem_stats *to)
+{
+	char path[64], line[1024], *rest;
+	unsigned long minor, major;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)remote->pid);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	/* after the name, which may hold anything: the 8th and 10th field */
+	if (fgets(line, sizeof line, file) && (rest = strrchr(line, ')')) &&
+		sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %lu %*u %lu",
+			&minor, &major) == 2) {
+		to->minor_faults = minor;
+		to->major_faults = major;
+	}
+	fclose(file);
+}
+
+static void add_memory(const struct remote *remote, struct hakmem_stats *to)
+{
+	size_t meta = number(remote, NOTE_meta_bytes) +
+		number(remote, NOTE_leaf_bytes);
+
+	add_arenas(remote, to);
+	to->resident_bytes += mappings_resident(remote);
+	add_faults(remote, to);
+	to->retained_bytes = number(remote, NOTE_dirty_granules) * GRANULE;
+	to->retain_limit_bytes = number(remote, NOTE_retain_bytes);
+	to->mappings = number(remote, NOTE_mapping_count);
+	to->mapping_bytes = number(remote, NOTE_mapping_bytes);
+	to->active_bytes = number(remote, NOTE_used_granules) * GRANULE +
+		to->mapping_bytes;
+	to->mapped_bytes = to->arena_bytes + to->mapping_bytes + meta;
+	to->magazine_bytes = number(remote, NOTE_magazine_chunks) * GRANULE;
+	to->metadata_bytes += meta + to->magazine_bytes +
+		number(remote, NOTE_heap_chunk_bytes);
+	to->purge_calls = number(remote, NOTE_purge_calls);
+	to->purged_bytes = number(remote, NOTE_purged_bytes);
+}
+
+/* The option table of this very command takes the values of the process; a
+ * string of its own stays where it is. */
+static void take_options(const struct remote *remote)
+{
+	static char file[4096];
+	uintptr_t at;
+
+	peek_slot(remote, NOTE_options, &hak_options, sizeof hak_options);
+	peek_slot(remote, NOTE_option_sources, hak_note_option_sources,
+		hak_option_count());
+	at = (uintptr_t)hak_options.stats_file;
+	hak_options.stats_file = NULL;
+	if (at != 0 && peek(remote->pid, at, file, 1)) {
+		size_t n = 0;
+
+		while (n + 1 < sizeof file && peek(remote->pid, at + n,
+				file + n, 1) && file[n] != '\0')
+			n++;
+		file[n] = '\0';
+		hak_options.stats_file = file;
+	}
+}
+
+struct hak_snapshot *hak_remote_take(struct remote *remote)
+{
+	size_t count, lost[BINS] = {0};
+	struct heap *heaps = take_heaps(remote, &count);
+	struct hak_snapshot *to = hak_lab_alloc(1,
+		sizeof *to + count * sizeof to->heap[0]);
+
+	hak_stats_clear(to, count);
+	to->pid = (size_t)remote->pid;
+	peek_slot(remote, NOTE_open_bins, &to->open_bins,
+		sizeof to->open_bins);
+	take_options(remote);
+	if (!add_shards(remote, to)) {
+		free(heaps);
+		free(to);
+		return NULL;
+	}
+	for (size_t i = 0; i < count; i++)
+		hak_stats_add_heap(to, &heaps[i]);
+	free(heaps);
+	peek_slot(remote, NOTE_lost, lost, sizeof lost);
+	for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
+		to->bin[bin].lost = lost[bin];
+	add_memory(remote, &to->total);
+	to->total.heap_objects = number(remote, NOTE_locked_heaps);
+	to->total.live_blocks = number(remote, NOTE_locked_blocks);
+	to->total.heap_object_bytes = number(remote, NOTE_locked_bytes);
+	to->total.span_blocks = number(remote, NOTE_span_blocks);
+	to->total.span_bytes = number(remote, NOTE_span_bytes);
+	to->total.cache_share_bytes = number(remote, NOTE_cache_share);
+	to->total.tls_bytes = sizeof(struct heap *);
+	hak_stats_finish(to);
+	return to;
+}

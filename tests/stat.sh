@@ -1,0 +1,201 @@
+# hakmem stat: a process read from outside, at rest to the byte, and busy
+# without garbage; and what it says where it cannot.
+. "$top_srcdir/tests/tap.sh"
+
+[ "$enable_shared" = yes ] || skip_all "needs the preload library"
+command -v python3 >/dev/null || skip_all "needs python3"
+
+hakmem=$top_builddir/hakmem
+library=$(cd "$top_builddir/.libs" && pwd)/libhakmem-preload.so.1
+[ -e "$library" ] || bail "no $library"
+
+stat_of() {
+	"$hakmem" stat "$@"
+}
+
+# --- At rest: the same as the process itself says ----------------------------
+
+cat >"$scratch/rest.py" <<'PYTHON'
+import ctypes, json, os, sys
+library = ctypes.CDLL(None)
+kept = [bytearray(1000 * i) for i in range(200)] + [bytearray(50 << 20)]
+kept[-1][:] = b"x" * len(kept[-1])
+chunks = []
+WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+write = WRITE(lambda _, text: chunks.append(text))
+to = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT, 0o600)
+library.hakmem_stats_print(1, write, None)
+os.write(to, b"".join(chunks))
+os.close(to)
+os.rename(sys.argv[1], sys.argv[1] + ".done")
+sys.stdin.read()
+PYTHON
+mkfifo "$scratch/fifo"
+LD_PRELOAD=$library HAKMEM_RETAIN=20M python3 "$scratch/rest.py" \
+	"$scratch/inside" <"$scratch/fifo" &
+process=$!
+exec 9>"$scratch/fifo"
+tries=0
+while [ ! -e "$scratch/inside.done" ] && [ "$tries" -lt 200 ]; do
+	sleep 0.1
+	tries=$((tries + 1))
+done
+ok "JSON" stat_of --json "$process"
+stat_of --json "$process" >"$scratch/outside"
+agree() {
+	python3 - "$scratch/inside.done" "$scratch/outside" <<'PYTHON'
+import json, sys
+inside, outside = (json.load(open(name)) for name in sys.argv[1:])
+assert outside["pid"] == inside["pid"]
+assert outside["options"] == inside["options"]
+assert outside["options"]["HAKMEM_RETAIN"] == "20M"
+assert len(outside["heaps"]) == len(inside["heaps"]) == 1
+near = 256 << 10  # what printing took and gave back meanwhile
+for group in ("program", "slabs", "memory", "threads"):
+    for name, value in inside[group].items():
+        if name.endswith("_bytes"):
+            assert abs(outside[group][name] - value) <= near, (
+                name, value, outside[group][name])
+for name in ("mappings", "arenas", "superslabs", "span_blocks"):
+    group = "program" if name == "span_blocks" else "memory"
+    assert outside[group][name] == inside[group][name], name
+assert outside["memory"]["resident_bytes"] >= 50 << 20
+slabs = outside["slabs"]
+assert slabs["slab_bytes"] == sum(slabs[name] for name in (
+    "slab_live_bytes", "front_bytes", "ring_bytes", "depot_bytes",
+    "spill_bytes", "lost_bytes", "free_bytes", "tail_bytes"))
+PYTHON
+}
+ok "from outside as from inside" agree
+stat_of "$process" >"$scratch/text"
+ok "text" grep -q "^hakmem .*: statistics of process $process\$" \
+	"$scratch/text"
+# Without the end of the fifo, or the process would wait for it.
+"$hakmem" stat --watch=0.05 "$process" >"$scratch/watch" 9>&- &
+watcher=$!
+sleep 0.5
+exec 9>&-
+wait "$process"
+ok "--watch ends with the process" wait "$watcher"
+ok "--watch prints again and again" \
+	test "$(grep -c 'live_bytes' "$scratch/watch")" -gt 4
+
+# --- Busy: threads come and go, it forks, and nothing is garbage --------------
+
+cat >"$scratch/busy.c" <<'C'
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *thread(void *arg)
+{
+	void *kept[100] = {0};
+
+	for (unsigned i = 0, r = 1; i < 20000; i++) {
+		r = r * 1664525 + 1013904223;
+		free(kept[r % 100]);
+		kept[r % 100] = malloc(r >> 18);
+	}
+	for (int i = 0; i < 100; i++)
+		free(kept[i]);
+	return arg;
+}
+
+int main(void)
+{
+	for (;;) {
+		pthread_t id[3];
+
+		for (int i = 0; i < 3; i++)
+			pthread_create(&id[i], NULL, thread, NULL);
+		if (fork() == 0)
+			_exit(0);
+		for (int i = 0; i < 3; i++)
+			pthread_join(id[i], NULL);
+		wait(NULL);
+	}
+}
+C
+${CC:-cc} -O1 -pthread -o "$scratch/busy" "$scratch/busy.c" ||
+	bail "no program could be built"
+LD_PRELOAD=$library "$scratch/busy" &
+process=$!
+sleep 0.5
+n=0
+while [ "$n" -lt 40 ]; do
+	stat_of --json "$process" >"$scratch/json.$n" || break
+	n=$((n + 1))
+done
+is "$n" 40 "a busy process: read 40 times"
+kill "$process"
+wait "$process" 2>/dev/null
+sane() {
+	python3 - "$scratch"/json.* <<'PYTHON'
+import json, sys
+seen = 0
+for name in sys.argv[1:]:
+    stats = json.load(open(name))
+    for b in stats["bins"]:
+        held = sum(b[k] for k in ("live", "front", "depot", "spill", "lost",
+            "free"))
+        # caches that were read later may hold more than was taken
+        assert b["blocks"] <= held <= b["blocks"] + 127 * 64, b
+        assert b["carving"] + b["warm"] + b["listed"] + b["full"] == \
+            b["slabs"], b
+    assert stats["program"]["live_bytes"] < 64 << 20
+    assert stats["memory"]["resident_bytes"] <= 256 << 20
+    assert len(stats["heaps"]) <= 8, len(stats["heaps"])
+    assert all(0 < h["thread"] < 1 << 23 for h in stats["heaps"])
+    seen += len(stats["heaps"])
+assert seen > len(sys.argv), seen
+PYTHON
+}
+ok "and nothing is garbage" sane
+
+# --- Where it cannot ----------------------------------------------------------
+
+refuses() {
+	want=$1
+	shift
+	"$hakmem" stat "$@" >"$scratch/out" 2>"$scratch/err"
+	status=$?
+	cat "$scratch/err"
+	[ "$status" -eq 125 ] && [ ! -s "$scratch/out" ] &&
+		[ "$(cat "$scratch/err")" = "hakmem: stat: $want" ]
+}
+sleep 100 &
+other=$!
+ok "a process without hakmem" \
+	refuses "process $other does not run on hakmem" "$other"
+kill "$other"
+ok "no such process" \
+	refuses "cannot read process 99999999: no such process" 99999999
+ok "no number" refuses "not the number of a process: x" x
+ok "nothing" refuses \
+	"one process expected ('hakmem stat --help' tells more)"
+ok "a bad interval" refuses \
+	"--watch: bad value '0' (0.01 to 86400 expected)" --watch=0 1
+
+# A copy of the library whose version is another.
+sed 's/1\.0\.0/9.9.9/g' "$library" >"$scratch/other.so"
+LD_PRELOAD=$scratch/other.so sleep 100 &
+other=$!
+sleep 0.3
+ok "another version" refuses "process $other runs a hakmem of another version or configuration: 9.9.9" "$other"
+kill "$other"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	sleep 100 &
+	other=$!
+	chmod 755 "$scratch"
+	setpriv --reuid=65534 --clear-groups "$hakmem" stat "$other" \
+		2>"$scratch/err"
+	is "$?" 125 "a process of another user: status"
+	ok "and a line that says so" \
+		grep -qE "^hakmem: stat: cannot read process $other: (it is not yours to trace|Permission denied)\$" \
+		"$scratch/err"
+	kill "$other"
+else
+	skip "a process of another user" "not root"
+fi
+done_testing
