@@ -31,7 +31,7 @@
 #define WINDOW_GRANULES 64
 /* Blocks taken from the window before all goes to the dense part. */
 #define WINDOW_BUDGET 16
-#define CHURN_CREDIT_MAX (8 * MIB / GRANULE)
+#define CHURN_CREDIT_MAX (16 * MIB / GRANULE)
 
 struct arena {
 	uintptr_t base;
@@ -257,8 +257,11 @@ static struct arena *arena_add(unsigned need)
 
 static bool use_window(unsigned n, unsigned align, enum hak_place place)
 {
+	/* Slabs of several granules fill their pages: they get the half. */
+	unsigned budget = n == 1 ? WINDOW_BUDGET : WINDOW_BUDGET / 2;
+
 	return place == PLACE_SMALL && n + align <= 9 &&
-		window_used + n <= WINDOW_BUDGET;
+		window_used + n <= budget;
 }
 
 /* Where the run can be had, adding an arena if need be. */

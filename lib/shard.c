@@ -438,6 +438,53 @@ static void count_flushed(unsigned shard, unsigned n)
 		HAK_COUNT(FREE, ss_remote, n);
 }
 
+/* Put the leading blocks as long as nothing about them is special, and return
+ * how many those were.  Neighbours that share a bitmap word are put by one
+ * mask: bulk frees mostly come in runs. */
+static unsigned put_plain(struct bin_slabs *bs, unsigned shard, unsigned bin,
+	void **blocks, unsigned n, struct slab **release)
+{
+	const struct hak_bin *shape = &hak_bins[bin];
+	uint64_t size = shape->size, span = 64 * size;
+	unsigned i = 0;
+
+	while (i < n) {
+		struct slab *slab = hak_page_map_slab(blocks[i]);
+		unsigned first, was, put = 0;
+		uint64_t *word, mask = 0;
+		uintptr_t start;
+
+		if (HAK_UNLIKELY(slab == NULL || slab->bin != bin ||
+				slab->shard != shard))
+			break;
+		first = hak_block_index(shape, (uint32_t)(
+			(uintptr_t)blocks[i] - slab->base)) & ~63u;
+		start = slab->base + first * size;
+		word = &slab->bits[first >> 6 & (SLAB_WORDS - 1)];
+		for (; i + put < n; put++) {
+			uint64_t offset = (uintptr_t)blocks[i + put] - start;
+			uint32_t index = hak_block_index(shape,
+				(uint32_t)offset);
+			uint64_t bit = (uint64_t)1 << (index & 63);
+
+			if (offset >= span || index * size != offset ||
+			    first + index >= slab->blocks ||
+			    (*word | mask) & bit)
+				break;
+			mask |= bit;
+		}
+		if (put == 0)
+			break;
+		*word |= mask;
+		was = slab->free;
+		slab->free = (uint16_t)(was + put);
+		i += put;
+		if (HAK_UNLIKELY(was == 0 || is_empty(slab)))
+			reorder(bs, slab, release);
+	}
+	return i;
+}
+
 /* Put those of the blocks that belong to the shard; the others move to the
  * front.  Returns how many are left. */
 static unsigned flush_shard(unsigned shard, unsigned bin, void **blocks,
@@ -451,9 +498,21 @@ static unsigned flush_shard(unsigned shard, unsigned bin, void **blocks,
 	unsigned rest = 0, done = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		void *block = (void *)((uintptr_t)blocks[i] & ~tags);
-		struct slab *slab = hak_page_map_slab(block);
 		enum slab_put result;
+		struct slab *slab;
+		void *block;
+
+		if (bin < L25_FIRST) {
+			unsigned plain = put_plain(bs, shard, bin, blocks + i,
+				n - i, release);
+
+			done += plain;
+			i += plain;
+			if (i == n)
+				break;
+		}
+		block = (void *)((uintptr_t)blocks[i] & ~tags);
+		slab = hak_page_map_slab(block);
 
 		if (HAK_UNLIKELY(slab == NULL || slab->bin != bin)) {
 			*finding = (struct finding){ "double free", block };
