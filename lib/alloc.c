@@ -95,6 +95,13 @@ static void *alloc_try(size_t size, size_t align, bool *zero)
 	return alloc_bin(heap, bin, zero);
 }
 
+/* Nothing that could be given back makes room for more than there are
+ * addresses. */
+static bool may_recover(size_t size)
+{
+	return size >> 47 == 0 && hak_heap_recover();
+}
+
 static void *alloc(size_t size, size_t align, bool *zero)
 {
 	void *block;
@@ -102,8 +109,7 @@ static void *alloc(size_t size, size_t align, bool *zero)
 	if (size == 0)
 		size = 1;
 	block = size <= PTRDIFF_MAX ? alloc_try(size, align, zero) : NULL;
-	if (HAK_UNLIKELY(block == NULL) && size <= PTRDIFF_MAX &&
-	    hak_heap_recover())
+	if (HAK_UNLIKELY(block == NULL) && may_recover(size))
 		block = alloc_try(size, align, zero);
 	maintain_if_due();
 	if (HAK_UNLIKELY(block == NULL)) {
@@ -376,7 +382,7 @@ void *hak_heap_alloc(struct locked_heap *heap, size_t size, size_t align)
 	if (size <= PTRDIFF_MAX) {
 		size += size == 0;
 		block = hak_locked_heap_take(heap, size, align, &zero);
-		if (block == NULL && hak_heap_recover())
+		if (block == NULL && may_recover(size))
 			block = hak_locked_heap_take(heap, size, align, &zero);
 	}
 	maintain_if_due();
@@ -392,9 +398,12 @@ void *hak_heap_calloc(struct locked_heap *heap, size_t count, size_t size)
 	void *block = NULL;
 
 	if (!__builtin_mul_overflow(count, size, &bytes) &&
-	    bytes <= PTRDIFF_MAX)
-		block = hak_locked_heap_take(heap, bytes + (bytes == 0), 1,
-			&zero);
+	    bytes <= PTRDIFF_MAX) {
+		size = bytes + (bytes == 0);
+		block = hak_locked_heap_take(heap, size, 1, &zero);
+		if (block == NULL && may_recover(size))
+			block = hak_locked_heap_take(heap, size, 1, &zero);
+	}
 	maintain_if_due();
 	if (block == NULL)
 		errno = ENOMEM;

@@ -31,7 +31,7 @@
 #define WINDOW_GRANULES 64
 /* Blocks taken from the window before all goes to the dense part. */
 #define WINDOW_BUDGET 16
-#define CHURN_CREDIT_MAX (16 * MIB / GRANULE)
+#define CHURN_CREDIT_MAX (12 * MIB / GRANULE)
 
 struct arena {
 	uintptr_t base;
@@ -146,6 +146,12 @@ static unsigned bits_next(const uint64_t *set, unsigned i, unsigned end,
 	return end;
 }
 
+/* Where huge pages may begin: after the window, or after the head. */
+static unsigned dense_from(const struct arena *arena)
+{
+	return arena == arenas ? WINDOW_GRANULES : SUPERSLAB_GRANULES;
+}
+
 /* First fit at or after from; granules of the arena when there is none. */
 static unsigned find_run(struct arena *arena, unsigned from, unsigned n,
 	unsigned align)
@@ -163,15 +169,10 @@ static unsigned find_run(struct arena *arena, unsigned from, unsigned n,
 			return (unsigned)ALIGN_UP(start, align);
 		i = stop;
 	}
-	if (from <= arena->head)
+	/* What the window and the heads have left is looked for last. */
+	if (from <= dense_from(arena))
 		arena->longest = longest;
 	return end;
-}
-
-/* Where huge pages may begin: after the window, or after the head. */
-static unsigned dense_from(const struct arena *arena)
-{
-	return arena == arenas ? WINDOW_GRANULES : SUPERSLAB_GRANULES;
 }
 
 static void advise_dense(struct arena *arena)
@@ -327,12 +328,10 @@ static void release(struct arena *arena, unsigned at, unsigned n, bool dirty)
 		add(&dirty_granules, bits_write(arena->dirty, at, n, true));
 }
 
+/* Descriptors stand in the first SuperSlab of their arena. */
 static struct arena *arena_of(struct slab *slab)
 {
-	for (struct arena *a = arenas; a != NULL; a = a->next)
-		if (slab->base - a->base < a->granules * GRANULE)
-			return a;
-	return NULL;
+	return (struct arena *)ALIGN_DOWN((uintptr_t)slab, SUPERSLAB);
 }
 
 static unsigned index_of(const struct arena *arena, const struct slab *slab)
@@ -473,7 +472,8 @@ static void note_split(const struct piece *piece, bool whole)
 	uint32_t bit = (uint32_t)1 << s;
 	bool had = arena->split & bit;
 
-	if (!arena->huge || whole == !had)
+	if (!arena->huge || whole == !had ||
+	    (arena == arenas && piece->at < WINDOW_GRANULES))
 		return;
 	arena->split ^= bit;
 	hak_os_hugepage((void *)(arena->base + s * SUPERSLAB), SUPERSLAB,
@@ -522,7 +522,7 @@ size_t hak_arena_purge(size_t keep)
 	return done;
 }
 
-bool hak_arena_release(void)
+bool hak_arena_release(bool dirty_too)
 {
 	struct arena **link, *arena;
 	bool any = false;
@@ -530,7 +530,8 @@ bool hak_arena_release(void)
 	hak_lock(&hak_arena_lock);
 	for (link = &arenas; (arena = *link) != NULL;) {
 		if (arena->free_count != arena->granules - arena->head ||
-		    arena == arenas) {
+		    arena == arenas || (!dirty_too && bits_count(arena->dirty,
+			0, arena->granules) != 0)) {
 			link = &arena->next;
 			continue;
 		}

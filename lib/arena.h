@@ -36,8 +36,9 @@ void hak_arena_put_zero(struct slab *slab);
  * the bytes given back. */
 size_t hak_arena_purge(size_t keep);
 
-/* Unmap arenas that are wholly free; true when address space came back. */
-bool hak_arena_release(void);
+/* Unmap arenas that are wholly free, those without resident granules or all;
+ * true when address space came back. */
+bool hak_arena_release(bool dirty_too);
 
 /* Bytes handed out, of free granules that hold pages, and opened; relaxed. */
 size_t hak_arena_used_bytes(void);

@@ -293,7 +293,8 @@ static void purge_excess(void)
 			return;
 		over_since_ms = 0;
 	}
-	hak_arena_purge(keep);
+	if (hak_arena_purge(keep) != 0)
+		hak_arena_release(false);
 }
 
 static void flush_all_depots(void)
@@ -376,6 +377,9 @@ static size_t give_back(size_t keep, bool pages)
 {
 	size_t bytes = 0;
 
+	/* In a handler between fork's: other heaps' locks are not ours. */
+	if (hak_lock_is_forking())
+		return 0;
 	hak_lock(&registry_lock);
 	if (!hak_heap_is_constant(hak_heap))
 		hak_cache_flush(hak_heap);
@@ -398,7 +402,7 @@ HAK_COLD bool hak_heap_recover(void)
 	/* What is purged inside slabs makes room within a limit, but not in
 	 * the address space. */
 	give_back(0, hak_options.limit != 0);
-	return hak_arena_release() || hak_limit_used() < before;
+	return hak_arena_release(true) || hak_limit_used() < before;
 }
 
 size_t hak_heap_trim(size_t keep)

@@ -268,7 +268,7 @@ bool hak_mapping_resize(struct slab *slab, size_t size)
 		if (slab->room > end &&
 		    !hak_os_unmap(start + end, slab->room - end))
 			return false;
-		slab->room = end;
+		slab->room = MIN(slab->room, end);
 	}
 	account_resize(slab, size);
 	return true;

@@ -202,15 +202,33 @@ static bool move_onto(void *from, size_t old_size, void *to, size_t new_size,
 	return ok;
 }
 
+/* Whether the range lies in one mapping: older kernels refuse to move more
+ * only after they have unmapped the target.  Asking for one page more tells;
+ * where the page is granted it is given back. */
+static bool is_one_mapping(char *start, size_t size)
+{
+	int saved = errno;
+	long p = syscall(SYS_mremap, start, size, size + hak_page_size, 0,
+		NULL);
+	bool one = p != -1 || errno != EFAULT;
+
+	if (p != -1)
+		syscall(SYS_munmap, start + size, hak_page_size);
+	errno = saved;
+	return one;
+}
+
 bool hak_os_move(void *from, size_t old_size, void *to, size_t new_size)
 {
-	return move_onto(from, old_size, to, new_size, 0, PROT_NONE);
+	return is_one_mapping(from, old_size) &&
+		move_onto(from, old_size, to, new_size, 0, PROT_NONE);
 }
 
 bool hak_os_move_pages(void *from, void *to, size_t size)
 {
-	return move_onto(from, size, to, size, MREMAP_DONTUNMAP,
-		PROT_READ | PROT_WRITE);
+	return is_one_mapping(from, size) &&
+		move_onto(from, size, to, size, MREMAP_DONTUNMAP,
+			PROT_READ | PROT_WRITE);
 }
 
 unsigned hak_os_cpus(void)

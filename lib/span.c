@@ -156,12 +156,10 @@ static struct slab *move(struct slab *slab, size_t bytes)
 
 	if (to == NULL)
 		return NULL;
-	if (hak_os_move_pages((void *)slab->base, (void *)to->base, keep)) {
-		put_moved(slab);
-	} else {
-		__builtin_memcpy((void *)to->base, (void *)slab->base, keep);
-		hak_span_put(slab);
-	}
+	/* Bytes, not pages: a moved page would split the arena's mapping for
+	 * good, and mappings are bounded. */
+	__builtin_memcpy((void *)to->base, (void *)slab->base, keep);
+	hak_span_put(slab);
 	to->zero = false;
 	return to;
 }

@@ -47,7 +47,8 @@ static void **start_of(const struct cached_bin *cb)
 
 static bool fits(const struct heap *heap, size_t more)
 {
-	return heap->reserved_bytes + heap->depot_bytes + more <=
+	return heap->reserved_bytes +
+			LOAD_RELAXED(&heap->depot_bytes) + more <=
 		LOAD_RELAXED(&hak_cache_share);
 }
 
@@ -421,7 +422,7 @@ void hak_cache_teardown(struct heap *heap)
 	}
 	while ((m = hak_magazine_pop_newest(&heap->spare)) != NULL)
 		hak_magazine_put(m);
-	ASSERT(heap->reserved_bytes == 0 && heap->depot_bytes == 0);
+	ASSERT(heap->reserved_bytes == 0);
 }
 
 void hak_cache_close(void)
