@@ -186,9 +186,10 @@ static int does_not_grow(void *(*body)(void *), unsigned threads)
 {
 	long kib = growth(body, threads);
 
-	/* half a page of each thread would be more than that */
-	REQUIRE(kib < 1024, "RSS grew by %ld KiB with %u threads", kib,
-		threads);
+	/* A huge page may come in late, once; half a page of each of 1600
+	 * threads would be more than that. */
+	REQUIRE(kib < (threads < 1600 ? 1024 : 3072),
+		"RSS grew by %ld KiB with %u threads", kib, threads);
 	return 1;
 }
 
@@ -341,7 +342,7 @@ int main(int argc, char **argv)
 		"libc's own blocks of a thread are freed after its end");
 	ok(does_not_grow(thread_with_leaver, rounds(400, 30)),
 		"blocks outlive the thread that pthread_exit ended");
-	ok(does_not_grow(canceller, rounds(400, 30)),
+	ok(does_not_grow(canceller, rounds(1600, 30)),
 		"cancelled threads leave nothing");
 	ok(detached_threads(), "detached threads");
 	ok(threads_from_destructors(), "threads started by destructors");
