@@ -1,6 +1,6 @@
 # The libraries export what lib/libhakmem.map and tests/family.list say, with
-# the version said there, and the archives define nothing that could meet a
-# name of the program.
+# the version said there, debian/libhakmem1.symbols says the same of both, and
+# the archives define nothing that could meet a name of the program.
 . "$top_srcdir/tests/tap.sh"
 
 command -v "${NM%% *}" >/dev/null || skip_all "nm is not installed"
@@ -52,6 +52,36 @@ if [ "$enable_shared" = yes ]; then
 else
 	skip "libhakmem.so exports the API" "built with --disable-shared"
 	skip "libhakmem-preload.so exports the API" "built with --disable-shared"
+fi
+
+# A tarball has no debian/.
+symbols=$top_srcdir/debian/libhakmem1.symbols
+
+# Lines of one library; nodes of the map stand for all their functions.
+packaged() { # library
+	awk -v soname="$1.so.1" '
+	/^[^ *]/ { inside = $1 == soname }
+	inside && /^ / { print $1 }' "$symbols"
+}
+
+expected_nodes() {
+	sed -n 's/^\(HAKMEM_[0-9.]*\) {$/(symver)\1/p' "$top_srcdir/lib/libhakmem.map"
+}
+
+if [ -e "$symbols" ]; then
+	packaged libhakmem | LC_ALL=C sort >"$scratch/packaged"
+	expected_nodes >"$scratch/api"
+	ok "libhakmem1.symbols has the nodes of the map" \
+		same "$scratch/packaged" "$scratch/api"
+	packaged libhakmem-preload | LC_ALL=C sort >"$scratch/packaged"
+	{
+		expected_nodes
+		family | sed 's/$/@Base/'
+	} >"$scratch/api-and-family"
+	ok "libhakmem1.symbols has the family for libhakmem-preload" \
+		same "$scratch/packaged" "$scratch/api-and-family"
+else
+	skip "libhakmem1.symbols" "no debian/ here"
 fi
 
 only_ours() {
