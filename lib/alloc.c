@@ -172,6 +172,12 @@ HAK_NOINLINE void *hak_calloc(size_t count, size_t size)
 	return block;
 }
 
+/* Whether the block is the one that this thread freed last. */
+static bool is_on_top(struct heap *heap, unsigned bin, const void *block)
+{
+	return heap != NULL && LOAD_RELAXED(hak_stack(heap, bin))[-1] == block;
+}
+
 static void free_slab_block(struct heap *heap, unsigned bin, void *block)
 {
 	HAK_COUNT(CLASS, frees[bin], 1);
@@ -180,6 +186,16 @@ static void free_slab_block(struct heap *heap, unsigned bin, void *block)
 		hak_cache_overflow(heap, bin, block);
 	else
 		hak_shard_flush(bin, &block, 1);
+}
+
+static const char *free_tiny_or_l2(unsigned bin, void *block)
+{
+	struct heap *heap = hak_heap_for_free();
+
+	if (is_on_top(heap, bin, block))
+		return "double free";
+	free_slab_block(heap, bin, block);
+	return NULL;
 }
 
 static const char *free_l25(unsigned bin, void *block)
@@ -237,7 +253,7 @@ HAK_NOINLINE void hak_free_slow(void *block)
 	if (hak_page_map_is_alias(block) || code == CODE_NONE)
 		wrong = "invalid pointer";
 	else if (code < L25_FIRST)
-		free_slab_block(hak_heap_for_free(), code, block);
+		wrong = free_tiny_or_l2(code, block);
 	else if (code < BINS)
 		wrong = free_l25(code, block);
 	else if (code == CODE_LOCKED)

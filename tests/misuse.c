@@ -249,10 +249,10 @@ static void usable_size_of_interior(size_t n)
 #define KB *1024
 
 static const struct misuse misuses[] = {
-	{"free twice, tiny", free_twice, 48, AT_FLUSH, DOUBLE},
-	{"free twice, 8 bytes", free_twice, 8, AT_FLUSH, DOUBLE},
-	{"free twice, 1 KiB", free_twice, 1 KB, AT_FLUSH, DOUBLE},
-	{"free twice, L2", free_twice, 3000, AT_FLUSH, DOUBLE},
+	{"free twice, tiny", free_twice, 48, AT_ONCE, DOUBLE},
+	{"free twice, 8 bytes", free_twice, 8, AT_ONCE, DOUBLE},
+	{"free twice, 1 KiB", free_twice, 1 KB, AT_ONCE, DOUBLE},
+	{"free twice, L2", free_twice, 3000, AT_ONCE, DOUBLE},
 	{"free twice, L2.5", free_twice, 100 KB, AT_ONCE, DOUBLE},
 	{"free twice, large", free_twice, 2048 KB, AT_ONCE, INVALID},
 	{"free twice, huge", free_twice, 40960 KB, AT_ONCE, INVALID},
