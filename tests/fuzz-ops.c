@@ -16,7 +16,8 @@
  * When all is freed, the allocator's own sums must say so: a block that a
  * cache, queue or bitmap lost would be missing.
  *
- *	fuzz-ops			the test: fixed seeds, some settings
+ *	fuzz-ops			the test: fixed seeds, some settings, and
+ *					the programs of tests/corpus/ops
  *	fuzz-ops [-s SEED] [-t SECONDS] [-n ACTORS] [-k SHARDS] [-f]
  *					search from SEED on; -f: with forks
  *	fuzz-ops FILE...		run programs from files
@@ -34,6 +35,7 @@
 #include "span.h"
 #include "tap.h"
 
+#include <dirent.h>
 #include <time.h>
 
 #define CELLS 16
@@ -633,14 +635,48 @@ static void run_setting(void)
 	}
 }
 
-int main(int argc, char **argv)
+/* What fuzzers found worth keeping. */
+static char corpus_file[1024];
+
+static void run_corpus_file(void)
+{
+	replay(corpus_file);
+}
+
+static int is_file(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+static void run_corpus(const char *path, struct dirent **entry, int n)
 {
 	char errors[512];
 	int status;
 
+	for (int i = 0; i < n; i++) {
+		snprintf(corpus_file, sizeof corpus_file, "%s/%s", path,
+			entry[i]->d_name);
+		tap_child(run_corpus_file, &status, errors, sizeof errors);
+		ok(status == 0 && errors[0] == '\0', "%s", entry[i]->d_name);
+		if (errors[0] != '\0')
+			diag("%s", errors);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *top = getenv("top_srcdir");
+	struct dirent **entry;
+	char errors[512], path[512];
+	int status, files;
+
 	if (argc > 1)
 		return from_arguments(argc, argv);
-	plan(COUNT_OF(settings));
+	snprintf(path, sizeof path, "%s/tests/corpus/ops", top ? top : ".");
+	files = scandir(path, &entry, is_file, alphasort);
+	if (files <= 0)
+		bail("no corpus: %s", path);
+	plan(COUNT_OF(settings) + (unsigned)files);
 	for (size_t i = 0; i < COUNT_OF(settings); i++) {
 		current = &settings[i];
 		tap_child(run_setting, &status, errors, sizeof errors);
@@ -648,6 +684,7 @@ int main(int argc, char **argv)
 		if (errors[0] != '\0')
 			diag("%s", errors);
 	}
+	run_corpus(path, entry, files);
 	return done();
 }
 

@@ -34,6 +34,7 @@ struct remote {
 	uintptr_t slot[NOTE_SLOTS];
 	int pagemap; /* -1: may not be read */
 	size_t page_size;
+	size_t unseen; /* bytes that may still be looked at for residence */
 };
 
 /* 1, or 0 with errno. */
@@ -91,7 +92,8 @@ static int take_note(
 
 static int find_note(struct remote *remote, uintptr_t start, size_t size)
 {
-	char notes[4096];
+	/* Rows begin at multiples of 4. */
+	_Alignas(Elf64_Nhdr) char notes[4096];
 	size_t at = 0;
 
 	if (size > sizeof notes || !peek(remote->pid, start, notes, size))
@@ -180,12 +182,25 @@ static void check_layout(const struct remote *remote)
 			(int)remote->pid, layout.version);
 }
 
+/* Figures are divided by it: what is no page size is no hakmem either. */
+static size_t page_size_of(const struct remote *remote)
+{
+	size_t size = number(remote, NOTE_page_size);
+
+	if (size < 4096 || size > GRANULE || (size & (size - 1)) != 0)
+		hak_command_fail(STATUS_FAILED,
+			"process %d cannot have pages of %zu bytes",
+			(int)remote->pid, size);
+	return size;
+}
+
 struct remote *hak_remote_open(pid_t pid)
 {
 	struct remote *remote = hak_lab_alloc(1, sizeof *remote);
 	char path[64], byte;
 	FILE *maps;
 	unsigned long start = 0;
+	enum found found;
 
 	remote->pid = pid;
 	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
@@ -201,14 +216,15 @@ struct remote *hak_remote_open(pid_t pid)
 			"cannot read process %d: it is not yours to trace",
 			(int)pid);
 	rewind(maps);
-	if (search(remote, maps) == FOUND_NONE)
+	found = search(remote, maps);
+	fclose(maps);
+	if (found == FOUND_NONE)
 		hak_command_fail(STATUS_FAILED,
 			"process %d does not run on hakmem", (int)pid);
-	fclose(maps);
 	check_layout(remote);
+	remote->page_size = page_size_of(remote);
 	snprintf(path, sizeof path, "/proc/%d/pagemap", (int)pid);
 	remote->pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	remote->page_size = number(remote, NOTE_page_size);
 	return remote;
 }
 
@@ -307,13 +323,32 @@ static struct heap *take_heaps(const struct remote *remote, size_t *count)
 
 /* ---- memory ---- */
 
-static size_t resident(
-	const struct remote *remote, uintptr_t start, size_t size)
+/* A process has no more pages to look at than the kernel says, whatever its
+ * books say: a wrong length must not keep us for hours. */
+static size_t address_space(const struct remote *remote)
+{
+	char path[64];
+	unsigned long pages = 0;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%d/statm", (int)remote->pid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%lu", &pages) != 1)
+		pages = 0;
+	fclose(file);
+	return pages * remote->page_size;
+}
+
+static size_t resident(struct remote *remote, uintptr_t start, size_t size)
 {
 	uint64_t pages[4096];
-	size_t bytes = 0, left = size / remote->page_size;
+	size_t look = MIN(size, remote->unseen);
+	size_t bytes = 0, left = look / remote->page_size;
 	off_t at = (off_t)(start / remote->page_size * sizeof *pages);
 
+	remote->unseen -= look;
 	while (left > 0) {
 		size_t most = MIN(left, sizeof pages / sizeof *pages);
 		ssize_t n = pread(remote->pagemap, pages,
@@ -330,7 +365,7 @@ static size_t resident(
 	return bytes;
 }
 
-static void add_arenas(const struct remote *remote, struct hakmem_stats *to)
+static void add_arenas(struct remote *remote, struct hakmem_stats *to)
 {
 	struct hak_arena_front arena;
 	uintptr_t at = 0;
@@ -350,9 +385,9 @@ static void add_arenas(const struct remote *remote, struct hakmem_stats *to)
 }
 
 /* Blocks and slabs with a mapping of their own. */
-static size_t mappings_resident(const struct remote *remote)
+static size_t mappings_resident(struct remote *remote)
 {
-	static char chunk[GRANULE];
+	static char chunk[GRANULE] HAK_ALIGNED(CACHE_LINE);
 	const struct slab *slab = (const void *)(chunk + CACHE_LINE);
 	uintptr_t at = 0;
 	size_t bytes = 0;
@@ -392,11 +427,12 @@ static void add_faults(const struct remote *remote, struct hakmem_stats *to)
 	fclose(file);
 }
 
-static void add_memory(const struct remote *remote, struct hakmem_stats *to)
+static void add_memory(struct remote *remote, struct hakmem_stats *to)
 {
 	size_t meta = number(remote, NOTE_meta_bytes) +
 		number(remote, NOTE_leaf_bytes);
 
+	remote->unseen = address_space(remote);
 	add_arenas(remote, to);
 	to->resident_bytes += mappings_resident(remote);
 	add_faults(remote, to);
