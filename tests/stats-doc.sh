@@ -9,7 +9,7 @@ table_lines() {
 }
 
 page_lines() {
-	sed -n '/^\.Sh STATISTICS/,/^\.El/p' "$top_srcdir/man/hakmem.7" |
+	sed -n '/^\.Sh STATISTICS/,/^\.Ss/p' "$top_srcdir/man/hakmem.7" |
 		awk '/^\.It Li/ { print $3 }
 			/^\.It Va/ { name = $3; getline; print name " " $0 }'
 }
@@ -27,7 +27,7 @@ counter_lines() {
 }
 
 counter_page() {
-	sed -n '/^\.Ss Counters/,/^\.El/p' "$top_srcdir/man/hakmem.7" |
+	sed -n '/^\.Ss Counters/,/^\.Ss JSON/p' "$top_srcdir/man/hakmem.7" |
 		awk '/^\.It Li/ { print $3 }
 			/^\.It Va/ { name = $3; getline; print name " " $0 }'
 }
