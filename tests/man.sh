@@ -151,16 +151,21 @@ has_option() {
 	grep -qE "Fl Fl $2( |\$)" "$(page_of_subcommand "$1")"
 }
 
+options_in_page() { # subcommand [argument]
+	for option in $("$hakmem" "$@" --help |
+		sed -nE '/^ +(-[a-z], )?--[a-z]/p' |
+		grep -oE '(^|[ ,])--[a-z-]+' | sed 's/^[ ,]*--//' |
+		sort -u); do
+		ok "the page of hakmem $* has --$option" \
+			has_option "$1" "$option"
+	done
+}
+
 "$hakmem" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p' >"$scratch/subcommands"
 ok "subcommands were found" grep -qx run "$scratch/subcommands"
 while read -r sub; do
 	ok "hakmem(1) has $sub" grep -qE "^\\.Cm $sub( |\$)" "$man/hakmem.1"
-	for option in $("$hakmem" "$sub" --help |
-		sed -nE '/^ +(-[a-z], )?--[a-z]/p' |
-		grep -oE '(^|[ ,])--[a-z-]+' | sed 's/^[ ,]*--//' |
-		sort -u); do
-		ok "the page of hakmem $sub has --$option" \
-			has_option "$sub" "$option"
-	done
+	options_in_page "$sub"
 done <"$scratch/subcommands"
+options_in_page bench --scorecard
 done_testing
