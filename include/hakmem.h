@@ -278,6 +278,28 @@ enum hakmem_stats_format { HAKMEM_STATS_TEXT, HAKMEM_STATS_JSON };
 HAKMEM_API int hakmem_stats_print(enum hakmem_stats_format format,
 	void (*write)(void *arg, const char *text), void *arg);
 
+/* --- Options --------------------------------------------------------------
+ *
+ * The variables of hakmem(7), by the same names and values as in the
+ * environment, which is read at the first call of any function.
+ */
+
+/* Write the value in force into value, which has room for size bytes, as text
+ * that hakmem_option_set would take. Returns 0, or -1 with errno ENOENT for an
+ * unknown name and ERANGE for a lack of room (value then holds what fits). */
+HAKMEM_API int hakmem_option_get(const char *name, char *value, size_t size)
+	HAKMEM_NOEXCEPT;
+
+/*
+ * Change an option of this process from now on; memory that may no longer be
+ * kept is given back before the call returns. Returns 0, or -1 with errno
+ * ENOENT for an unknown name, EPERM for an option that cannot change while a
+ * process runs, and EINVAL for a value that it does not accept; nothing has
+ * changed then.
+ */
+HAKMEM_API int hakmem_option_set(const char *name, const char *value)
+	HAKMEM_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,6 +10,7 @@
 #include "heap.h"
 #include "locked_heap.h"
 #include "message.h"
+#include "options.h"
 #include "start.h"
 #include "stats.h"
 
@@ -234,6 +235,35 @@ HAK_EXPORT int hakmem_stats_print(enum hakmem_stats_format format,
 	if (!ok)
 		errno = ENOMEM;
 	return ok ? 0 : -1;
+}
+
+static int fail(int error)
+{
+	if (error == 0)
+		return 0;
+	errno = error;
+	return -1;
+}
+
+HAK_EXPORT int hakmem_option_get(const char *name, char *value, size_t size)
+{
+	if (hak_forwarding())
+		return hak_forward->option_get(name, value, size);
+	hak_start();
+	return fail(hak_option_text(name, value, size));
+}
+
+HAK_EXPORT int hakmem_option_set(const char *name, const char *value)
+{
+	int error;
+
+	if (hak_forwarding())
+		return hak_forward->option_set(name, value);
+	hak_start();
+	error = hak_option_change(name, value);
+	if (error == 0)
+		hak_start_retune();
+	return fail(error);
 }
 
 /* After the program's own handlers of exit, so that what they free counts. */

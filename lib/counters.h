@@ -93,7 +93,7 @@ HAK_INLINE uint64_t hak_ticks(void)
 #endif
 
 #define HAK_COUNTING_0(group) 0
-#define HAK_COUNTING_1(group) HAK_UNLIKELY(HAK_GATE_##group)
+#define HAK_COUNTING_1(group) HAK_UNLIKELY(LOAD_RELAXED(&HAK_GATE_##group))
 #define HAK_COUNT_0(group, field, n) ((void)sizeof(n))
 #define HAK_COUNT_1(group, field, n)                                           \
 	do {                                                                   \

@@ -28,6 +28,8 @@ struct hak_entry_points {
 	int (*stats_get)(void *);
 	int (*stats_get_bin)(unsigned, void *);
 	int (*stats_print)(int, void (*)(void *, const char *), void *);
+	int (*option_get)(const char *, char *, size_t);
+	int (*option_set)(const char *, const char *);
 };
 
 /* The preload library's; NULL in a process without it, and in itself. */

@@ -134,8 +134,9 @@ size_t hak_heap_chunk_bytes(void)
 
 static size_t retain_of(size_t live)
 {
-	return hak_options.retain != SIZE_MAX ? hak_options.retain
-					      : MAX(RETAIN_LEAST, live / 8);
+	size_t retain = LOAD_RELAXED(&hak_options.retain);
+
+	return retain != SIZE_MAX ? retain : MAX(RETAIN_LEAST, live / 8);
 }
 
 /* Bytes that may be resident beyond what the program holds, free granules
@@ -152,8 +153,10 @@ static size_t waste_beside(size_t live)
 static void recompute(void)
 {
 	size_t live = live_without(held_bytes()), retain = retain_of(live);
-	size_t cache = hak_options.cache != 0 ? hak_options.cache
-					      : MAX(CACHE_LEAST, live / 16);
+	size_t cache = LOAD_RELAXED(&hak_options.cache);
+
+	if (cache == 0)
+		cache = MAX(CACHE_LEAST, live / 16);
 
 	/* All empty memory counts, but a program whose slabs are sparse for
 	 * good must not refault every large block. */
@@ -279,17 +282,18 @@ struct heap *hak_heap_for_free(void)
 static void purge_excess(void)
 {
 	size_t keep = hak_heap_retain_bytes();
-	uint64_t now;
+	uint64_t now, delay = (uint64_t)LOAD_RELAXED(
+		&hak_options.purge_delay_ms);
 
 	if (hak_arena_dirty_bytes() <= keep) {
 		over_since_ms = 0;
 		return;
 	}
-	if (hak_options.purge_delay_ms != 0) {
+	if (delay != 0) {
 		now = hak_os_now_ms();
 		if (over_since_ms == 0)
 			over_since_ms = now;
-		if (now - over_since_ms < (uint64_t)hak_options.purge_delay_ms)
+		if (now - over_since_ms < delay)
 			return;
 		over_since_ms = 0;
 	}
@@ -373,6 +377,14 @@ HAK_COLD void hak_heap_maintain(void)
 	hak_unlock(&registry_lock);
 }
 
+void hak_heap_retune(void)
+{
+	hak_lock(&registry_lock);
+	recompute();
+	purge_excess();
+	hak_unlock(&registry_lock);
+}
+
 static size_t give_back(size_t keep, bool pages)
 {
 	size_t bytes = 0;
@@ -401,7 +413,7 @@ HAK_COLD bool hak_heap_recover(void)
 
 	/* What is purged inside slabs makes room within a limit, but not in
 	 * the address space. */
-	give_back(0, hak_options.limit != 0);
+	give_back(0, LOAD_RELAXED(&hak_options.limit) != 0);
 	return hak_arena_release(true) || hak_limit_used() < before;
 }
 

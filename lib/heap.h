@@ -47,6 +47,9 @@ struct heap *hak_heap_for_free(void);
 
 /* Do what hak_due asks for.  No lock may be held. */
 void hak_heap_maintain(void);
+/* A LIVE option changed: derive anew what follows from it, and purge what may no
+ * longer stay.  No lock may be held. */
+void hak_heap_retune(void);
 /* After ENOMEM: give back what can be; true when a retry may succeed. */
 bool hak_heap_recover(void);
 /* Empty this thread's caches, all depots and queues, and purge down to keep

@@ -13,9 +13,11 @@
 void hak_invalid_block(const char *function, const char *what,
 	const void *block)
 {
-	if (hak_options.invalid_free == HAK_INVALID_FREE_ABORT)
+	int policy = LOAD_RELAXED(&hak_options.invalid_free);
+
+	if (policy == HAK_INVALID_FREE_ABORT)
 		hak_fatal_ptr(function, what, block);
-	if (hak_options.invalid_free == HAK_INVALID_FREE_WARN)
+	if (policy == HAK_INVALID_FREE_WARN)
 		hak_warn_ptr(function, what, block);
 }
 

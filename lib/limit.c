@@ -29,7 +29,7 @@ size_t hak_limit_used(void)
 
 bool hak_limit_admits(size_t bytes)
 {
-	size_t limit = hak_options.limit, used;
+	size_t limit = LOAD_RELAXED(&hak_options.limit), used;
 
 	if (HAK_LIKELY(limit == 0))
 		return true;

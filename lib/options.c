@@ -13,7 +13,9 @@
  * I3  Nothing points into the environment block afterwards: programs
  *     overwrite it to change what ps shows. Paths are copied.
  *
- * No locks: the writers run before there is a second thread. The file needs
+ * No locks: FIXED rows are written before there is a second thread; fields and
+ * sources of LIVE ones are read and written by relaxed atomics, since each value
+ * stands for itself and nothing is handed over through it. The file needs
  * message.c and nothing else of the library, so the command links it too.
  */
 #include "options.h"
@@ -21,6 +23,7 @@
 #include "base.h"
 
 #include <config.h>
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -31,8 +34,11 @@
 #define HAK_WORDS_PATH(field) ""
 #define HAK_WORDS_ENUM(field) HAK_WORDS_##field
 
+enum { FIXED, LIVE };
+
 enum row {
-#define HAKMEM_OPTION(field, name, kind, fallback, least, greatest, what)      \
+#define HAKMEM_OPTION(                                                         \
+	field, name, kind, change, fallback, least, greatest, what)            \
 	ROW_##field,
 #include "options.def"
 #undef HAKMEM_OPTION
@@ -40,15 +46,17 @@ enum row {
 };
 
 struct hak_options hak_options = {
-#define HAKMEM_OPTION(field, name, kind, fallback, least, greatest, what)      \
+#define HAKMEM_OPTION(                                                         \
+	field, name, kind, change, fallback, least, greatest, what)            \
 	.field = (HAK_TYPE_##kind)(fallback),
 #include "options.def"
 #undef HAKMEM_OPTION
 };
 
 static const struct hak_option table[ROWS] = {
-#define HAKMEM_OPTION(field, name, kind, fallback, least, greatest, what)      \
-	{name, what, HAK_WORDS_##kind(field), HAK_OPTION_##kind,               \
+#define HAKMEM_OPTION(                                                         \
+	field, name, kind, change, fallback, least, greatest, what)            \
+	{name, what, HAK_WORDS_##kind(field), HAK_OPTION_##kind, change,       \
 		offsetof(struct hak_options, field),                           \
 		(unsigned long)(fallback), (unsigned long)(least),             \
 		(unsigned long)(greatest)},
@@ -57,7 +65,8 @@ static const struct hak_option table[ROWS] = {
 };
 
 /* C lets a string fill its array without a NUL: not here. */
-#define HAKMEM_OPTION(field, name, kind, fallback, least, greatest, what)      \
+#define HAKMEM_OPTION(                                                         \
+	field, name, kind, change, fallback, least, greatest, what)            \
 	_Static_assert(sizeof(name) <= HAK_OPTION_NAME_BYTES &&                \
 			       sizeof(what) <= HAK_OPTION_WHAT_BYTES &&        \
 			       sizeof(HAK_WORDS_##kind(field)) <=              \
@@ -245,7 +254,7 @@ static size_t row_of(const struct hak_option *option)
 
 enum hak_option_source hak_option_source(const struct hak_option *option)
 {
-	return (enum hak_option_source)sources[row_of(option)];
+	return (enum hak_option_source)LOAD_RELAXED(&sources[row_of(option)]);
 }
 
 static void *field_of(const struct hak_option *option)
@@ -272,10 +281,10 @@ static int store(
 	case HAK_OPTION_PATH:
 		return store_path(option, value->path);
 	case HAK_OPTION_SIZE:
-		*(size_t *)field_of(option) = value->number;
+		STORE_RELAXED((size_t *)field_of(option), value->number);
 		return 1;
 	default:
-		*(int *)field_of(option) = (int)value->number;
+		STORE_RELAXED((int *)field_of(option), (int)value->number);
 		return 1;
 	}
 }
@@ -287,8 +296,23 @@ int hak_option_set(const struct hak_option *option, const char *text,
 
 	if (!hak_option_parse(option, text, &value) || !store(option, &value))
 		return 0;
-	sources[row_of(option)] = (unsigned char)source;
+	STORE_RELAXED(&sources[row_of(option)], (unsigned char)source);
 	return 1;
+}
+
+static void add_bad_value(const struct hak_option *option, const char *given,
+	int default_used, struct hak_text *text)
+{
+	hak_text_add(text, "bad value '");
+	hak_text_add_foreign(text, given, 32);
+	hak_text_add(text, "'");
+	if (default_used) {
+		hak_text_add(text, ", using ");
+		hak_option_add_default(option, text);
+	}
+	hak_text_add(text, " (");
+	hak_option_add_range(option, text);
+	hak_text_add(text, " expected)");
 }
 
 static void tell_bad_value(const struct hak_option *option, const char *given)
@@ -297,16 +321,7 @@ static void tell_bad_value(const struct hak_option *option, const char *given)
 	struct hak_text text;
 
 	hak_text_init(&text, buffer, sizeof(buffer));
-	hak_text_add(&text, "bad value '");
-	hak_text_add_foreign(&text, given, 32);
-	hak_text_add(&text, "'");
-	if (!hak_options.abort_conf) {
-		hak_text_add(&text, ", using ");
-		hak_option_add_default(option, &text);
-	}
-	hak_text_add(&text, " (");
-	hak_option_add_range(option, &text);
-	hak_text_add(&text, " expected)");
+	add_bad_value(option, given, !hak_options.abort_conf, &text);
 	if (hak_options.abort_conf)
 		hak_fatal_text("options", option->name, buffer);
 	hak_warn_text("options", option->name, buffer);
@@ -382,6 +397,61 @@ void hak_options_init(char **environ_block, int secure)
 		read_block(environ_block);
 }
 
+static const struct hak_option *find(const char *name)
+{
+	return hak_option_find(name, strlen(name));
+}
+
+/* A program that looks at no result may have it told. */
+static int refuse_change(
+	const struct hak_option *option, const char *name, const char *given)
+{
+	char buffer[160];
+	struct hak_text text;
+	int verbose = LOAD_RELAXED(&hak_options.verbose);
+
+	if (!option) {
+		if (verbose)
+			hak_warn_text("option_set", "unknown variable", name);
+		return ENOENT;
+	}
+	if (!option->live) {
+		if (verbose)
+			hak_warn_text("option_set",
+				"cannot change while running", option->name);
+		return EPERM;
+	}
+	hak_text_init(&text, buffer, sizeof(buffer));
+	add_bad_value(option, given, 0, &text);
+	if (verbose)
+		hak_warn_text("option_set", option->name, buffer);
+	return EINVAL;
+}
+
+int hak_option_change(const char *name, const char *text)
+{
+	const struct hak_option *option = find(name);
+
+	if (option && option->live &&
+		hak_option_set(option, text, HAK_SOURCE_API))
+		return 0;
+	return refuse_change(option, name, text);
+}
+
+int hak_option_text(const char *name, char *buffer, size_t room)
+{
+	const struct hak_option *option = find(name);
+	struct hak_text text;
+
+	if (!option)
+		return ENOENT;
+	if (room == 0)
+		return ERANGE;
+	hak_text_init(&text, buffer, room);
+	hak_option_add_value(option, &text);
+	return text.cut ? ERANGE : 0;
+}
+
 const char *hak_option_kind_name(const struct hak_option *option)
 {
 	static const char names[][8] = {
@@ -431,10 +501,12 @@ void hak_option_add_value(
 	if (option->kind == HAK_OPTION_PATH)
 		add_path(*(const char **)field_of(option), text);
 	else if (option->kind == HAK_OPTION_SIZE)
-		add_number(option, *(size_t *)field_of(option), text);
+		add_number(option, LOAD_RELAXED((size_t *)field_of(option)),
+			text);
 	else
-		add_number(
-			option, (unsigned long)*(int *)field_of(option), text);
+		add_number(option,
+			(unsigned long)LOAD_RELAXED((int *)field_of(option)),
+			text);
 }
 
 void hak_option_add_default(

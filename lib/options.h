@@ -33,16 +33,18 @@ enum hak_option_kind {
 #define HAK_TYPE_ENUM int
 
 struct hak_options {
-#define HAKMEM_OPTION(field, name, kind, fallback, least, greatest, what)      \
+#define HAKMEM_OPTION(                                                         \
+	field, name, kind, change, fallback, least, greatest, what)            \
 	HAK_TYPE_##kind field;
 #include "options.def"
 #undef HAKMEM_OPTION
 };
 
 /*
- * The values in force: the defaults until hak_options_init() has run. Written
- * by hak_options_init() and hak_option_set() alone, before there is a second
- * thread.
+ * The values in force: the defaults until hak_options_init() has run. Fields of
+ * FIXED rows are written before there is a second thread; those of LIVE ones may
+ * change at any time: read them by LOAD_RELAXED, once where two reads have to
+ * agree.
  */
 extern struct hak_options hak_options;
 
@@ -76,6 +78,7 @@ struct hak_option {
 	char what[HAK_OPTION_WHAT_BYTES];
 	char words[HAK_OPTION_WORDS_BYTES]; /* ENUM: "a|b|c", else empty */
 	enum hak_option_kind kind;
+	int live;		/* 1: LIVE, 0: FIXED */
 	unsigned int offset;	/* of the field in struct hak_options */
 	unsigned long fallback; /* outside least..greatest: auto */
 	unsigned long least;
@@ -97,10 +100,18 @@ int hak_option_parse(const struct hak_option *option, const char *text,
 	struct hak_option_value *value);
 /*
  * Gives a row of the table the value that text means, on behalf of `source`.
- * 1, or 0 when the row does not accept it and nothing has changed.
+ * 1, or 0 when the row does not accept it and nothing has changed. Not a FIXED
+ * row once threads read it.
  */
 int hak_option_set(const struct hak_option *option, const char *text,
 	enum hak_option_source source);
+/*
+ * The same for a process that runs, by name, any thread: 0; ENOENT, there is no
+ * such row; EPERM, it is FIXED; EINVAL, it does not accept the value.
+ */
+int hak_option_change(const char *name, const char *text);
+/* The value of a row, by name, any thread: 0; ENOENT; ERANGE, it was cut. */
+int hak_option_text(const char *name, char *buffer, size_t room);
 enum hak_option_source hak_option_source(const struct hak_option *option);
 const char *hak_option_kind_name(const struct hak_option *option);
 

@@ -74,7 +74,8 @@ HAK_EXPORT const struct hak_entry_points hakmem_preload_entry = {
 	hakmem_free, hakmem_usable_size, hakmem_trim, entry_heap_new,
 	entry_heap_destroy, entry_heap_alloc, entry_heap_calloc,
 	entry_heap_realloc, entry_heap_stats, entry_stats_get,
-	entry_stats_get_bin, entry_stats_print,
+	entry_stats_get_bin, entry_stats_print, hakmem_option_get,
+	hakmem_option_set,
 };
 
 /* Before any other library's constructor may start a thread or fork. */

@@ -115,9 +115,9 @@ void hak_slab_release(struct slab *chain)
 static unsigned warm_empty_max(unsigned bin)
 {
 	unsigned most = bin < L25_FIRST ? 1 : 0;
-	unsigned warm = (unsigned)hak_options.warm_pool_size;
+	unsigned warm = (unsigned)LOAD_RELAXED(&hak_options.warm_pool_size);
 
-	return hak_options.retain == 0 ? 0 : MIN(most, warm);
+	return LOAD_RELAXED(&hak_options.retain) == 0 ? 0 : MIN(most, warm);
 }
 
 /* A slab that is taken from, or goes, has no purged pages to count. */
@@ -141,7 +141,9 @@ static void drop(struct bin_slabs *bs, struct slab *slab,
 /* The oldest warm slabs beyond the pool's size move on. */
 static void warm_trim(struct bin_slabs *bs, struct slab **release)
 {
-	while (bs->warm.count > (size_t)hak_options.warm_pool_size) {
+	size_t most = (size_t)LOAD_RELAXED(&hak_options.warm_pool_size);
+
+	while (bs->warm.count > most) {
 		struct slab *slab = bs->warm.tail;
 
 		list_remove(&bs->warm, slab);
@@ -577,7 +579,8 @@ static size_t spill_max(unsigned bin)
 {
 	size_t bytes = MAGAZINE_BLOCKS * (size_t)hak_bins[bin].size;
 
-	return hak_options.retain == 0 ? 0 : MAX(SPILL_BYTES / bytes, 2);
+	return LOAD_RELAXED(&hak_options.retain) == 0
+		? 0 : MAX(SPILL_BYTES / bytes, 2);
 }
 
 bool hak_spill_put(unsigned bin, struct magazine *magazine)

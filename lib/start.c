@@ -62,6 +62,12 @@ HAK_COLD void hak_start(void)
 	hak_unlock(&start_lock);
 }
 
+HAK_COLD void hak_start_retune(void)
+{
+	hak_stats_start();
+	hak_heap_retune();
+}
+
 HAK_COLD void hak_start_late(void)
 {
 	if (__atomic_exchange_n(&handlers_set, true, __ATOMIC_RELAXED))

@@ -8,6 +8,9 @@
  * the loader's first allocation on. */
 void hak_start(void);
 
+/* After an option was changed in a running process: make it take effect. */
+void hak_start_retune(void);
+
 /* Once a thread has its heap: fork handlers. */
 void hak_start_late(void);
 

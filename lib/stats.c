@@ -244,31 +244,39 @@ int hak_stats_get_bin(unsigned bin, struct hakmem_bin_stats *to)
 
 /* A copy of fd 2 as it was at the start, and what it was: programs close
  * theirs before they end. */
+static bool stderr_is_saved;
 static int saved_stderr = -1;
 static struct stat saved_identity;
 
 void hak_stats_start(void)
 {
+	int fd, saved = errno;
+
 	/* A static link takes the note along with what names it. */
 	__asm__ volatile("" : : "r"(&hak_layout));
-	if (hak_options.stats == HAK_STATS_OFF ||
-	    hak_options.stats_file != NULL)
+	if (LOAD_RELAXED(&hak_options.stats) == HAK_STATS_OFF ||
+	    hak_options.stats_file != NULL ||
+	    __atomic_exchange_n(&stderr_is_saved, true, __ATOMIC_RELAXED))
 		return;
-	saved_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 200);
-	if (saved_stderr >= 0 && fstat(saved_stderr, &saved_identity) != 0)
-		saved_stderr = -1;
+	fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 200);
+	if (fd >= 0 && fstat(fd, &saved_identity) == 0)
+		/* Release: pairs with the acquire in stderr_at_exit(). */
+		__atomic_store_n(&saved_stderr, fd, __ATOMIC_RELEASE);
+	errno = saved;
 }
 
 /* The copy, unless the program closed it and the number is another file's. */
 static int stderr_at_exit(void)
 {
+	/* Acquire: pairs with the release in hak_stats_start(). */
+	int fd = __atomic_load_n(&saved_stderr, __ATOMIC_ACQUIRE);
 	struct stat now;
 
-	if (saved_stderr < 0 || fstat(saved_stderr, &now) != 0 ||
+	if (fd < 0 || fstat(fd, &now) != 0 ||
 	    now.st_dev != saved_identity.st_dev ||
 	    now.st_ino != saved_identity.st_ino)
 		return STDERR_FILENO;
-	return saved_stderr;
+	return fd;
 }
 
 /* HAKMEM_STATS_FILE with the process's number for %p. */
@@ -339,13 +347,12 @@ bool hak_stats_report_to(bool json, int fd)
 void hak_stats_exit(void)
 {
 	const char *file = hak_options.stats_file;
-	int saved = errno, fd;
+	int form = LOAD_RELAXED(&hak_options.stats), saved = errno, fd;
 
-	if (hak_options.stats == HAK_STATS_OFF)
+	if (form == HAK_STATS_OFF)
 		return;
 	fd = file != NULL ? open_file(file) : stderr_at_exit();
-	if (fd >= 0 && !hak_stats_report_to(
-			hak_options.stats == HAK_STATS_JSON, fd) &&
+	if (fd >= 0 && !hak_stats_report_to(form == HAK_STATS_JSON, fd) &&
 	    file != NULL)
 		hak_warn_text("stats", "cannot write", file);
 	if (file != NULL && fd >= 0)

@@ -66,7 +66,8 @@ bool hak_stats_report_to(bool json, int fd);
 /* hakmem_stats_get and hakmem_stats_get_bin. */
 int hak_stats_get(struct hakmem_stats *stats);
 int hak_stats_get_bin(unsigned bin, struct hakmem_bin_stats *stats);
-/* HAKMEM_STATS: remember at the start where to print, and print at exit. */
+/* HAKMEM_STATS: remember where to print, at the start or when it is set, and
+ * print at exit. */
 void hak_stats_start(void);
 void hak_stats_exit(void);
 

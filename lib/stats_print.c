@@ -323,9 +323,9 @@ static void text_counters(struct printer *p, const struct hak_counters *all)
 		end_line(p);
 		add(p, "counters: ");
 		add(p, groups[group].title);
-		add(p, *groups[group].gate ? "" : " (not asked for)");
+		add(p, LOAD_RELAXED(groups[group].gate) ? "" : " (not asked for)");
 		end_line(p);
-		if (!*groups[group].gate)
+		if (!LOAD_RELAXED(groups[group].gate))
 			continue;
 		if (group == CACHE || group == CLASS)
 			text_bins(p, all, group);
@@ -493,7 +493,8 @@ static void json_counters(struct printer *p, const struct hak_counters *all)
 {
 	json_open(p, "counters", "{");
 	for (enum group group = 0; group < GROUPS; group++) {
-		if (!groups[group].compiled || !*groups[group].gate)
+		if (!groups[group].compiled ||
+		    !LOAD_RELAXED(groups[group].gate))
 			continue;
 		json_open(p, groups[group].name, "{");
 		json_counts(p, all, group, TINY_FIRST, BINS);

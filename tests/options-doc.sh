@@ -24,7 +24,8 @@ other_build() {
 		}' "$top_builddir/config.h" "$top_srcdir/configure.ac"
 }
 
-# "name<tab>Kind; default D; accepted RANGE." of each row, as the page has it.
+# "name<tab>Kind; default D; accepted RANGE." or "RANGE; live." of each row, as
+# the page has it.
 table_lines() {
 	env -i "$top_builddir/hakmem" options >"$scratch/options"
 	awk '
@@ -33,14 +34,16 @@ table_lines() {
 			of["SIZE"] = "Size"; of["MS"] = "Ms"
 			of["PATH"] = "Path"; of["ENUM"] = "Word"
 		}
-		/^HAKMEM_OPTION/ {
+		/^HAKMEM_OPTION\(/ {
 			split($0, part, /[(," ]+/)
 			kind[part[3]] = of[part[4]]
 		}
 		FILENAME ~ /options$/ && FNR > 1 {
 			range = $4
-			for (i = 5; i < NF; i++)
+			for (i = 5; i < NF - 1; i++)
 				range = range " " $i
+			if ($(NF - 1) == "live")
+				range = range "; live"
 			sub(/0, not built in/, "0 or 1", range)
 			printf "%s\t%s; default %s; accepted %s.\n", $1,
 				kind[$1], $3, range

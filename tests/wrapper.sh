@@ -103,15 +103,15 @@ is "$(sed 1d "$scratch/out" | grep -vc ' default$')" 0 \
 	"options: all are defaults"
 is "$(HAKMEM_RETAIN=3M "$hakmem" options HAKMEM_THP=never |
 	grep -v ' default$' | tr -s ' ')" \
-"variable value default accepted source
-HAKMEM_RETAIN 3M auto auto or any size environment
-HAKMEM_THP never auto auto, always or never argument" \
+"variable value default accepted live source
+HAKMEM_RETAIN 3M auto auto or any size live environ
+HAKMEM_THP never auto auto, always or never - argument" \
 	"options tells where a value comes from"
 is "$(HAKMEM_THP=x "$hakmem" options HAKMEM_THP=always | grep THP |
-	tr -s ' ')" "HAKMEM_THP always auto auto, always or never argument" \
+	tr -s ' ')" "HAKMEM_THP always auto auto, always or never - argument" \
 	"options: an argument stands before the environment"
 is "$("$hakmem" options -d | grep -A1 HAKMEM_VERBOSE | tail -n 1)" \
-	"    tell of unknown HAKMEM_ variables" "options -d describes"
+	"    tell of unknown HAKMEM_ variables and refused changes" "options -d describes"
 refuses 125 'options: not NAME=VALUE: THP' options THP
 refuses 125 "options: HAKMEM_VERBOSE: bad value '2' (0 or 1 expected)" \
 	options HAKMEM_VERBOSE=2

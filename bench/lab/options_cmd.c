@@ -17,7 +17,7 @@
 
 static const char *const source_names[] = {
 	[HAK_SOURCE_DEFAULT] = "default",
-	[HAK_SOURCE_ENVIRONMENT] = "environment",
+	[HAK_SOURCE_ENVIRONMENT] = "environ",
 	[HAK_SOURCE_API] = "argument",
 };
 
@@ -25,8 +25,9 @@ static void print_help(void)
 {
 	fputs("Usage: hakmem options [-d] [NAME=VALUE]...\n"
 	      "Lists the variables that tune hakmem: the value that a program\n"
-	      "started from here would see, the default, the values accepted\n"
-	      "and where it comes from. Each is explained in hakmem(7).\n"
+	      "started from here would see, the default, the values accepted,\n"
+	      "whether a running process can change it (live), and where it\n"
+	      "comes from. Each is explained in hakmem(7).\n"
 	      "\n"
 	      "A NAME=VALUE stands before the environment. An unknown name or\n"
 	      "a bad value, here or in the environment, is refused.\n"
@@ -52,11 +53,12 @@ static void print_row(const struct hak_option *option, int describe)
 {
 	char value[256], fallback[32], range[96];
 
-	printf("%-28s %-8s %-8s %-21s %s\n", option->name,
+	printf("%-28s %-7s %-7s %-21s %-4s %s\n", option->name,
 		text_of(hak_option_add_value, option, value, sizeof(value)),
 		text_of(hak_option_add_default, option, fallback,
 			sizeof(fallback)),
 		text_of(hak_option_add_range, option, range, sizeof(range)),
+		option->live ? "live" : "-",
 		source_names[hak_option_source(option)]);
 	if (describe)
 		printf("    %s\n", option->what);
@@ -64,8 +66,8 @@ static void print_row(const struct hak_option *option, int describe)
 
 static void print_table(int describe)
 {
-	printf("%-28s %-8s %-8s %-21s %s\n", "variable", "value", "default",
-		"accepted", "source");
+	printf("%-28s %-7s %-7s %-21s %-4s %s\n", "variable", "value",
+		"default", "accepted", "live", "source");
 	for (size_t i = 0; i < hak_option_count(); i++)
 		print_row(hak_option_at(i), describe);
 }
