@@ -236,6 +236,12 @@ struct hakmem_stats {
 	size_t cache_share_bytes; /* free blocks that each thread may hold */
 	size_t tls_bytes; /* static thread-local storage of a thread */
 	size_t shards; /* shards */
+	size_t spill_magazines; /* full magazines in spill queues */
+	size_t background_threads; /* background threads, 0 or 1 */
+	size_t background_rounds; /* rounds that it made */
+	size_t background_magazines; /* magazines that it took from spill queues */
+	size_t background_drained_bytes; /* their blocks, put into bitmaps */
+	size_t background_purged_bytes; /* memory that it gave back to the system */
 };
 
 /* Fill in what struct_size has room for. Returns 0, or -1 with errno EINVAL if

@@ -5,6 +5,7 @@
  * the same translation unit, so that a static link takes both or neither.
  */
 #include "alloc.h"
+#include "background.h"
 #include "forward.h"
 #include "hakmem.h"
 #include "heap.h"
@@ -269,6 +270,8 @@ HAK_EXPORT int hakmem_option_set(const char *name, const char *value)
 /* After the program's own handlers of exit, so that what they free counts. */
 __attribute__((destructor)) static void stats_at_exit(void)
 {
-	if (!hak_forwarding())
-		hak_stats_exit();
+	if (hak_forwarding())
+		return;
+	hak_background_end();
+	hak_stats_exit();
 }

@@ -15,7 +15,9 @@ enum hak_due {
 	/* So much was freed that pages may be had from sparse slabs. */
 	DUE_SWEEP = 2,
 	/* Threads wait for each other's bins: spread them over more shards. */
-	DUE_SPREAD = 4
+	DUE_SPREAD = 4,
+	/* A spill queue is no longer empty, and the background thread sleeps. */
+	DUE_BACKGROUND = 8
 };
 
 /* A set of reasons; relaxed: a late look costs nothing but time. */

@@ -14,6 +14,7 @@
 #include "heap.h"
 
 #include "arena.h"
+#include "background.h"
 #include "limit.h"
 #include "locked_heap.h"
 #include "mapping.h"
@@ -226,6 +227,7 @@ static HAK_COLD struct heap *heap_birth(void)
 		return NULL;
 	hak_heap = heap;
 	hak_counters_begin(heap->counters, heap->shard);
+	hak_background_note_birth(heap->thread);
 	/* May allocate, and finds the heap in place. */
 	if (exit_key_made)
 		pthread_setspecific(exit_key, heap);
@@ -238,6 +240,7 @@ static void heap_exit(void *arg)
 	struct heap *heap = arg;
 
 	hak_heap = hak_heap_dead();
+	hak_background_note_exit(heap->thread);
 	hak_cache_teardown(heap);
 	hak_lock(&registry_lock);
 	hak_counters_end(heap->counters);
@@ -278,27 +281,30 @@ struct heap *hak_heap_for_free(void)
 	return NULL;
 }
 
-/* Empty memory beyond the bound goes, at once or after the delay. */
-static void purge_excess(void)
+/* Empty memory beyond the bound goes, at once or after the delay; returns what
+ * went.  Under registry_lock. */
+static size_t purge_excess(void)
 {
-	size_t keep = hak_heap_retain_bytes();
+	size_t bytes, keep = hak_heap_retain_bytes();
 	uint64_t now, delay = (uint64_t)LOAD_RELAXED(
 		&hak_options.purge_delay_ms);
 
 	if (hak_arena_dirty_bytes() <= keep) {
 		over_since_ms = 0;
-		return;
+		return 0;
 	}
 	if (delay != 0) {
 		now = hak_os_now_ms();
 		if (over_since_ms == 0)
 			over_since_ms = now;
 		if (now - over_since_ms < delay)
-			return;
+			return 0;
 		over_since_ms = 0;
 	}
-	if (hak_arena_purge(keep) != 0)
+	bytes = hak_arena_purge(keep);
+	if (bytes != 0)
 		hak_arena_release(false);
+	return bytes;
 }
 
 static void flush_all_depots(void)
@@ -328,13 +334,14 @@ static bool sweep_pays(size_t live)
 		live <= swept_live / 2;
 }
 
-/* Empty what pins slabs, then give back the free pages inside them. */
-static void sweep(void)
+/* Empty what pins slabs, then give back the free pages inside them; returns
+ * how much those were. */
+static size_t sweep(void)
 {
-	size_t live = live_without(held_bytes());
+	size_t live = live_without(held_bytes()), bytes = 0;
 
 	if (!sweep_pays(live))
-		return;
+		return 0;
 	if (!hak_heap_is_constant(hak_heap))
 		hak_cache_flush(hak_heap);
 	flush_all_depots();
@@ -344,9 +351,10 @@ static void sweep(void)
 	/* Long runs first: a page costs a system call and a fault. */
 	for (size_t run = SWEEP_RUN; run >= hak_page_size &&
 	     waste_beside(live) > retain_of(live); run /= 4)
-		hak_shard_purge(run);
+		bytes += hak_shard_purge(run);
 	swept_live = live;
 	swept_waste = waste_beside(live);
+	return bytes;
 }
 
 /* Any thread may take from any shard, so heaps can be moved while they run. */
@@ -360,9 +368,47 @@ static void spread(void)
 			__ATOMIC_RELEASE);
 }
 
+static void add(size_t *sum, size_t n)
+{
+	STORE_RELAXED(sum, *sum + n);
+}
+
+/* A round of the background thread: what a busy program would do as it goes,
+ * and half of each spill queue, since another thread may yet want the rest. */
+static bool tidy(void)
+{
+	struct hak_background *sums = &hak_background;
+	size_t drained = 0, purged = 0;
+	bool more;
+
+	if (!hak_try_lock(&registry_lock))
+		return true;
+	__atomic_fetch_and(&hak_due, ~(DUE_BUDGET | DUE_SWEEP),
+		__ATOMIC_RELAXED);
+	add(&sums->magazines, hak_spill_drain_half(&drained));
+	purged += sweep();
+	recompute();
+	purged += purge_excess();
+	add(&sums->drained_bytes, drained);
+	add(&sums->purged_bytes, purged);
+	add(&sums->rounds, 1);
+	/* Time alone makes due what waits for its delay, and what was drained
+	 * may have left slabs sparse. */
+	more = over_since_ms != 0 || hak_shard_spill_bytes() != 0 ||
+		(LOAD_RELAXED(&hak_due) & DUE_SWEEP) != 0;
+	hak_unlock(&registry_lock);
+	return more;
+}
+
+HAK_COLD void hak_heap_background(void)
+{
+	hak_background_start(tidy);
+}
+
 HAK_COLD void hak_heap_maintain(void)
 {
 	unsigned due;
+	bool later;
 
 	if (!hak_try_lock(&registry_lock))
 		return;
@@ -374,7 +420,10 @@ HAK_COLD void hak_heap_maintain(void)
 		spread();
 	recompute();
 	purge_excess();
+	later = over_since_ms != 0 || (due & DUE_BACKGROUND) != 0;
 	hak_unlock(&registry_lock);
+	if (later && LOAD_RELAXED(&hak_background_asleep))
+		hak_background_wake();
 }
 
 void hak_heap_retune(void)
@@ -383,6 +432,8 @@ void hak_heap_retune(void)
 	recompute();
 	purge_excess();
 	hak_unlock(&registry_lock);
+	hak_heap_background();
+	hak_background_wake();
 }
 
 static size_t give_back(size_t keep, bool pages)
@@ -484,6 +535,7 @@ void hak_heap_fork_child(void)
 			lose(h);
 	heaps = own;
 	heap_count = own != NULL;
+	hak_background_fork_child(own != NULL);
 	if (own != NULL) {
 		own->next = own->prev = NULL;
 		own->thread = hak_os_thread();

@@ -45,10 +45,12 @@ struct heap *hak_heap_for_malloc(void);
 /* The same for a free: NULL also while an unborn thread frees. */
 struct heap *hak_heap_for_free(void);
 
+/* Start the background thread if it is asked for and not there (background.h). */
+void hak_heap_background(void);
 /* Do what hak_due asks for.  No lock may be held. */
 void hak_heap_maintain(void);
 /* A LIVE option changed: derive anew what follows from it, and purge what may no
- * longer stay.  No lock may be held. */
+ * longer stay; the background thread comes or goes.  No lock may be held. */
 void hak_heap_retune(void);
 /* After ENOMEM: give back what can be; true when a retry may succeed. */
 bool hak_heap_recover(void);

@@ -13,6 +13,7 @@
  */
 #include "shard.h"
 
+#include "background.h"
 #include "invalid.h"
 #include "mapping.h"
 #include "options.h"
@@ -587,7 +588,7 @@ bool hak_spill_put(unsigned bin, struct magazine *magazine)
 {
 	struct slab *first = hak_page_map_slab(magazine->slot[1]);
 	struct bin_slabs *bs;
-	bool ok;
+	bool ok, wake;
 
 	if (first == NULL)
 		return false;
@@ -596,7 +597,10 @@ bool hak_spill_put(unsigned bin, struct magazine *magazine)
 	ok = bs->spill.count < spill_max(bin);
 	if (ok)
 		hak_magazine_push(&bs->spill, magazine);
+	wake = ok && LOAD_RELAXED(&hak_background_asleep);
 	hak_unlock(&bs->lock);
+	if (HAK_UNLIKELY(wake))
+		hak_due_set(DUE_BACKGROUND);
 	HAK_COUNT(FREE, spill_puts, ok);
 	HAK_COUNT(DIAG, spill_refused, !ok);
 	if (HAK_COUNTING(FREE) && ok && hak_counters->shard != first->shard)
@@ -618,14 +622,54 @@ struct magazine *hak_spill_take(unsigned shard, unsigned bin)
 	return m;
 }
 
+static void empty_magazine(unsigned bin, struct magazine *m)
+{
+	hak_shard_flush(bin, m->slot + 1, MAGAZINE_BLOCKS);
+	hak_magazine_put(m);
+}
+
 static void drain(unsigned shard, unsigned bin)
 {
 	struct magazine *m;
 
-	while ((m = hak_spill_take(shard, bin)) != NULL) {
-		hak_shard_flush(bin, m->slot + 1, MAGAZINE_BLOCKS);
-		hak_magazine_put(m);
+	while ((m = hak_spill_take(shard, bin)) != NULL)
+		empty_magazine(bin, m);
+}
+
+static size_t drain_half(unsigned shard, unsigned bin)
+{
+	struct bin_slabs *bs = &hak_shards[shard].bin[bin];
+	struct magazine *m;
+	size_t most, n;
+
+	hak_lock(&bs->lock);
+	most = (bs->spill.count + 1) / 2;
+	hak_unlock(&bs->lock);
+	for (n = 0; n < most; n++) {
+		hak_lock(&bs->lock);
+		m = hak_magazine_pop_oldest(&bs->spill);
+		hak_unlock(&bs->lock);
+		if (m == NULL)
+			break;
+		HAK_COUNT(FREE, spill_takes, 1);
+		empty_magazine(bin, m);
 	}
+	return n;
+}
+
+size_t hak_spill_drain_half(size_t *bytes)
+{
+	unsigned count = LOAD_RELAXED(&hak_shard_count);
+	size_t magazines = 0;
+
+	for (unsigned shard = 0; shard < count; shard++)
+		for (unsigned bin = TINY_FIRST; bin < L2_FIRST; bin++) {
+			size_t n = drain_half(shard, bin);
+
+			magazines += n;
+			*bytes += n * MAGAZINE_BLOCKS * hak_bins[bin].size;
+		}
+	return magazines;
 }
 
 void hak_spill_drain(void)

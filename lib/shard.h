@@ -71,6 +71,9 @@ bool hak_spill_put(unsigned bin, struct magazine *magazine);
 struct magazine *hak_spill_take(unsigned shard, unsigned bin);
 /* Empty the queues of every shard into bitmaps. */
 void hak_spill_drain(void);
+/* Half of each queue, the oldest magazines; returns how many those were and adds
+ * the bytes of their blocks.  It takes the lock of each bin. */
+size_t hak_spill_drain_half(size_t *bytes);
 
 /* Give wholly free warm slabs back to the arena. */
 void hak_shard_release_empty(void);

@@ -19,6 +19,11 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+/* There where the preload library is, which starts its thread itself, when the
+ * C library is up. */
+extern const struct hak_entry_points hakmem_preload_entry
+	__attribute__((weak));
+
 /* The loader's note of where argc stands; absent in some static programs. */
 extern void *__libc_stack_end __attribute__((weak));
 
@@ -74,4 +79,6 @@ HAK_COLD void hak_start_late(void)
 		return;
 	pthread_atfork(hak_heap_fork_prepare, hak_heap_fork_parent,
 		hak_heap_fork_child);
+	if (&hakmem_preload_entry == NULL)
+		hak_heap_background();
 }

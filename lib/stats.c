@@ -132,6 +132,7 @@ void hak_stats_take(struct hak_snapshot *stats, size_t room)
 		hak_counters_add(&stats->counters[0], &hak_counters_rest);
 	for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
 		stats->bin[bin].lost = hak_heap_lost(bin);
+	hak_stats_add_background(stats, &hak_background);
 	add_memory(total);
 	add_locked_heaps(total);
 	total->span_blocks = hak_span_live_blocks();

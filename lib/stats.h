@@ -8,6 +8,7 @@
 #ifndef HAK_STATS_H
 #define HAK_STATS_H
 
+#include "background.h"
 #include "hakmem.h"
 #include "shard.h"
 #include "unified_cache.h"
@@ -43,6 +44,8 @@ struct hak_snapshot {
 void hak_stats_clear(struct hak_snapshot *stats, size_t room);
 void hak_stats_add_bin(struct hak_snapshot *stats, unsigned bin,
 	const struct bin_slabs *bs);
+void hak_stats_add_background(struct hak_snapshot *stats,
+	const struct hak_background *from);
 void hak_stats_add_heap(struct hak_snapshot *stats, const struct heap *heap);
 /* What follows from the rest; the last call. */
 void hak_stats_finish(struct hak_snapshot *stats);

@@ -33,6 +33,7 @@ void hak_stats_add_bin(struct hak_snapshot *stats, unsigned bin,
 	to->blocks += bs->blocks;
 	to->free += without(bs->blocks, bs->taken);
 	to->spill += bs->spill.count * MAGAZINE_BLOCKS;
+	stats->total.spill_magazines += bs->spill.count;
 	to->carving += bs->box != NULL;
 	to->warm += bs->warm.count;
 	to->listed += bs->listed.count;
@@ -40,6 +41,18 @@ void hak_stats_add_bin(struct hak_snapshot *stats, unsigned bin,
 	stats->total.slab_purged_bytes += bs->purged;
 	if (HAK_COMPILED_CLASS)
 		stats->counters[0].peak[bin] += bs->peak[0];
+}
+
+void hak_stats_add_background(struct hak_snapshot *stats,
+	const struct hak_background *from)
+{
+	struct hakmem_stats *to = &stats->total;
+
+	to->background_threads = LOAD_RELAXED(&from->threads);
+	to->background_rounds = LOAD_RELAXED(&from->rounds);
+	to->background_magazines = LOAD_RELAXED(&from->magazines);
+	to->background_drained_bytes = LOAD_RELAXED(&from->drained_bytes);
+	to->background_purged_bytes = LOAD_RELAXED(&from->purged_bytes);
 }
 
 /* Blocks in the front of a bin: from the start of its stack to the top. */

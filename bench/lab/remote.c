@@ -473,6 +473,15 @@ static void take_options(const struct remote *remote)
 	}
 }
 
+static void add_background(
+	const struct remote *remote, struct hak_snapshot *to)
+{
+	struct hak_background copy = {0};
+
+	peek_slot(remote, NOTE_background, &copy, sizeof copy);
+	hak_stats_add_background(to, &copy);
+}
+
 struct hak_snapshot *hak_remote_take(struct remote *remote)
 {
 	size_t count, lost[BINS] = {0};
@@ -496,6 +505,7 @@ struct hak_snapshot *hak_remote_take(struct remote *remote)
 	peek_slot(remote, NOTE_lost, lost, sizeof lost);
 	for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
 		to->bin[bin].lost = lost[bin];
+	add_background(remote, to);
 	add_memory(remote, &to->total);
 	to->total.heap_objects = number(remote, NOTE_locked_heaps);
 	to->total.live_blocks = number(remote, NOTE_locked_blocks);
