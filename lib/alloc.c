@@ -26,6 +26,14 @@ static void maintain_if_due(void)
 		hak_heap_maintain();
 }
 
+/* It may be the first call of a process, whose options nobody has read yet. */
+static HAK_COLD void complain(const char *function, const char *what,
+	const void *block)
+{
+	hak_start();
+	hak_invalid_block(function, what, block);
+}
+
 /* L2.5: the block is the program's from now on, or no longer. */
 static uint64_t *out_word(void *block, uint64_t *bit)
 {
@@ -262,7 +270,7 @@ HAK_NOINLINE void hak_free_slow(void *block)
 		wrong = free_span(block);
 	HAK_COUNT(DIAG, free_invalid, wrong != NULL);
 	if (HAK_UNLIKELY(wrong != NULL))
-		hak_invalid_block("free", wrong, block);
+		complain("free", wrong, block);
 	maintain_if_due();
 	errno = saved;
 }
@@ -289,7 +297,7 @@ static struct slab *decode(const char *function, const void *block)
 	if (slab != NULL && !hak_page_map_is_alias(block) &&
 	    hak_page_map_code(block) != CODE_NONE && is_block(slab, block))
 		return slab;
-	hak_invalid_block(function, "invalid pointer", block);
+	complain(function, "invalid pointer", block);
 	return NULL;
 }
 
@@ -437,7 +445,7 @@ void *hak_heap_realloc(struct locked_heap *heap, void *block, size_t size)
 	slab = decode("heap_realloc", block);
 	if (slab == NULL || slab->owner != heap) {
 		if (slab != NULL)
-			hak_invalid_block("heap_realloc",
+			complain("heap_realloc",
 				"block of another heap", block);
 		errno = EINVAL;
 		return NULL;

@@ -82,8 +82,8 @@ statements() {
 library_messages() {
 	{
 		statements "$lib"/*.c |
-			grep -E 'hak_(warn|fatal)[a-z_]*\(|hak_invalid_block\(' |
-			sed -nE 's/.*hak_[a-z_]*\([^,]*, *("[^"]*").*/\1/p'
+			grep -E 'hak_(warn|fatal)[a-z_]*\(|complain\(|hak_invalid_block\(' |
+			sed -nE 's/.*(hak_[a-z_]*|complain)\([^,]*, *("[^"]*").*/\2/p'
 		statements "$lib"/*.c |
 			grep -E '(wrong|what|return|finding)\>.*"' |
 			grep -oE '"[a-z]+( [a-z]+)+"' |
