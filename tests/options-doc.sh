@@ -114,6 +114,35 @@ ok "a ring of L2 has its bytes" pool_row L2 " or $(constant RING_BYTES) KiB\""
 ok "a ring of L2.5 has its bytes" pool_row 'L2\.5' \
 	" or $(constant L25_RING_BYTES) KiB\""
 
+# No name without a row: neither in a page, where the header's own are the only
+# others, nor as a string in the code. An environment that is read elsewhere
+# would be a variable that nobody can list.
+sed -nE 's/^HAKMEM_OPTION\(\w+, "(\w+)".*/\1/p' "$table" >"$scratch/rows"
+grep -ohE '\<HAKMEM_[A-Z0-9_]+' "$top_srcdir/include/hakmem.h" |
+	sort -u >"$scratch/public"
+unknown_in() { # file with names
+	sort -u "$1" | grep -vxF -f "$scratch/rows" | grep -vxF 'HAKMEM_'
+}
+for page in "$top_srcdir"/man/*.[1-8] "$top_srcdir/README.md"; do
+	grep -ohE '\<HAKMEM_[A-Z0-9_]+' "$page" | grep -vxF -f "$scratch/public" |
+		grep -vE '^HAKMEM_[A-Z]+_GET$' >"$scratch/names"
+	is "$(unknown_in "$scratch/names")" "" \
+		"${page##*/} names no variable that is not there"
+done
+# Of shorthands, hakmem run has those whose row is there.
+grep -hvE '^	\{"[a-z-]+", "[^"]*", "HAKMEM_' "$top_srcdir"/lib/*.[ch] \
+	"$top_srcdir"/bench/*.[ch] "$top_srcdir"/bench/lab/*.[ch] |
+	grep -oE '"[^"]*\<HAKMEM_[A-Z0-9_]+' |
+	grep -oE '\<HAKMEM_[A-Z0-9_]+' | grep -vxF HAKMEM_VERSION_STRING \
+	>"$scratch/names"
+is "$(unknown_in "$scratch/names")" "" \
+	"the code names no variable that is not there"
+echo HAKMEM_NO_SUCH >"$scratch/names"
+is "$(unknown_in "$scratch/names")" HAKMEM_NO_SUCH "one would be told"
+is "$(grep -hE '\<(secure_)?getenv *\(' "$top_srcdir"/lib/*.[ch] |
+	grep -v '^ \*')" "" \
+	"the library reads the environment in one place"
+
 # hakmem(3) only names them.
 sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh [^E]/p' "$top_srcdir/man/hakmem.3" |
 	sed -n 's/^\.Ev \(HAKMEM_[A-Z0-9_]*\).*/\1/p' >"$scratch/named"
