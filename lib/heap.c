@@ -405,13 +405,23 @@ HAK_COLD void hak_heap_background(void)
 	hak_background_start(tidy);
 }
 
+static void wake_background(bool wanted)
+{
+	if (wanted && LOAD_RELAXED(&hak_background_asleep))
+		hak_background_wake();
+}
+
 HAK_COLD void hak_heap_maintain(void)
 {
 	unsigned due;
 	bool later;
 
-	if (!hak_try_lock(&registry_lock))
+	if (!hak_try_lock(&registry_lock)) {
+		/* Who has it may have looked before this was due, and the
+		 * background thread may be about to sleep. */
+		wake_background(LOAD_RELAXED(&hak_due) & DUE_BACKGROUND);
 		return;
+	}
 	/* What is set from here on is for the next round. */
 	due = __atomic_exchange_n(&hak_due, 0, __ATOMIC_RELAXED);
 	if (due & DUE_SWEEP)
@@ -422,8 +432,7 @@ HAK_COLD void hak_heap_maintain(void)
 	purge_excess();
 	later = over_since_ms != 0 || (due & DUE_BACKGROUND) != 0;
 	hak_unlock(&registry_lock);
-	if (later && LOAD_RELAXED(&hak_background_asleep))
-		hak_background_wake();
+	wake_background(later);
 }
 
 void hak_heap_retune(void)
