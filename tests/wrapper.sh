@@ -172,7 +172,7 @@ refuses 126 "run: $scratch/text: Permission denied" run "$scratch/text"
 refuses 127 'run: A=1: No such file or directory' run -- A=1
 refuses 125 'run: option needs an argument: --lib' run --lib
 
-if [ "${ENABLE_SHARED-yes}" != yes ]; then
+if [ "${enable_shared-yes}" != yes ]; then
 	skip "run" "no shared library was built"
 	done_testing
 fi
