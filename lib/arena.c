@@ -218,7 +218,7 @@ static struct arena *arena_make(unsigned granules)
 		hak_os_hugepage(base, size, false);
 	if (!hak_os_commit(base, SUPERSLAB) ||
 	    !hak_page_map_cover((uintptr_t)base, size)) {
-		hak_os_unmap(base, size);
+		hak_os_discard(base, size);
 		return NULL;
 	}
 	arena->base = (uintptr_t)base;
@@ -522,6 +522,24 @@ size_t hak_arena_purge(size_t keep)
 	return done;
 }
 
+/* Nothing of an arena can be read once it is gone. */
+static bool unmap_arena(struct arena **link)
+{
+	struct arena *arena = *link, *next = arena->next;
+	long dirty = (long)bits_count(arena->dirty, 0, arena->granules);
+	long opened = __builtin_popcount(arena->opened);
+	long granules = (long)arena->granules, head = (long)arena->head;
+
+	if (!hak_os_unmap((void *)arena->base, arena->granules * GRANULE))
+		return false;
+	*link = next;
+	add(&dirty_granules, -dirty);
+	add(&opened_superslabs, -opened);
+	add(&reserved_granules, -granules);
+	add(&head_granules, -head);
+	return true;
+}
+
 bool hak_arena_release(bool dirty_too)
 {
 	struct arena **link, *arena;
@@ -535,15 +553,10 @@ bool hak_arena_release(bool dirty_too)
 			link = &arena->next;
 			continue;
 		}
-		*link = arena->next;
-		add(&dirty_granules, -(long)bits_count(arena->dirty, 0,
-			arena->granules));
-		add(&opened_superslabs,
-			-(long)__builtin_popcount(arena->opened));
-		add(&reserved_granules, -(long)arena->granules);
-		add(&head_granules, -(long)arena->head);
-		any |= hak_os_unmap((void *)arena->base,
-			arena->granules * GRANULE);
+		any |= unmap_arena(link);
+		/* One that the kernel kept is as good as before. */
+		if (*link == arena)
+			link = &arena->next;
 	}
 	hak_unlock(&hak_arena_lock);
 	return any;

@@ -206,13 +206,22 @@ static void enrol(struct heap *heap)
 	recompute();
 }
 
+/* A heap that nobody would end must not come to be: such a thread does with
+ * the locked heap.  Under registry_lock. */
+static bool can_end(void)
+{
+	if (!exit_key_made)
+		exit_key_made = pthread_key_create(&exit_key, heap_exit) == 0;
+	return exit_key_made;
+}
+
 static HAK_COLD struct heap *heap_birth(void)
 {
 	struct heap *heap;
 
 	hak_start();
 	hak_lock(&registry_lock);
-	heap = new_heap();
+	heap = can_end() ? new_heap() : NULL;
 	if (heap != NULL) {
 		*heap = (struct heap){ .lock = HAK_LOCK_INIT(RANK_HEAP) };
 		hak_cache_init(heap);
@@ -220,8 +229,6 @@ static HAK_COLD struct heap *heap_birth(void)
 		heap->thread = hak_os_thread();
 		enrol(heap);
 	}
-	if (!exit_key_made)
-		exit_key_made = pthread_key_create(&exit_key, heap_exit) == 0;
 	hak_unlock(&registry_lock);
 	if (heap == NULL)
 		return NULL;
@@ -229,8 +236,11 @@ static HAK_COLD struct heap *heap_birth(void)
 	hak_counters_begin(heap->counters, heap->shard);
 	hak_background_note_birth(heap->thread);
 	/* May allocate, and finds the heap in place. */
-	if (exit_key_made)
-		pthread_setspecific(exit_key, heap);
+	if (pthread_setspecific(exit_key, heap) != 0) {
+		heap_exit(heap);
+		hak_heap = hak_heap_unborn(0);
+		return NULL;
+	}
 	hak_start_late();
 	return heap;
 }
@@ -462,6 +472,7 @@ static size_t give_back(size_t keep, bool pages)
 	else
 		hak_shard_release_empty();
 	bytes += hak_arena_purge(keep);
+	hak_os_settle();
 	recompute();
 	hak_unlock(&registry_lock);
 	return bytes;
@@ -494,6 +505,7 @@ void hak_heap_fork_prepare(void)
 	hak_lock(&hak_mapping_lock);
 	hak_lock(&hak_meta_lock);
 	hak_lock(&hak_page_map_lock);
+	hak_lock(&hak_owed_lock);
 	hak_lock_fork_begin();
 }
 
@@ -504,6 +516,7 @@ void hak_heap_fork_parent(void)
 	if (!hak_heap_is_constant(hak_heap))
 		hak_lock_reset(&hak_heap->lock);
 	hak_lock_fork_end();
+	hak_unlock(&hak_owed_lock);
 	hak_unlock(&hak_page_map_lock);
 	hak_unlock(&hak_meta_lock);
 	hak_unlock(&hak_mapping_lock);
@@ -531,6 +544,7 @@ void hak_heap_fork_child(void)
 	struct heap *own = hak_heap_is_constant(hak_heap) ? NULL : hak_heap;
 
 	hak_lock_fork_end();
+	hak_lock_reset(&hak_owed_lock);
 	hak_lock_reset(&hak_page_map_lock);
 	hak_lock_reset(&hak_meta_lock);
 	hak_lock_reset(&hak_mapping_lock);

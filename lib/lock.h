@@ -27,7 +27,8 @@ enum hak_rank {
 	RANK_ARENA,
 	RANK_HUGE,
 	RANK_META,
-	RANK_PAGE_MAP
+	RANK_PAGE_MAP,
+	RANK_OWED
 };
 
 struct hak_lock {

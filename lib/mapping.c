@@ -144,7 +144,7 @@ struct slab *hak_mapping_take(size_t size, size_t align, unsigned code,
 	start = hak_os_map(room, MAX(align, GRANULE));
 	if (start == NULL || !hak_page_map_cover((uintptr_t)start, size)) {
 		if (start != NULL)
-			hak_os_unmap(start, room);
+			hak_os_discard(start, room);
 		put_descriptor(slab);
 		return NULL;
 	}
@@ -165,10 +165,7 @@ void hak_mapping_put(struct slab *slab)
 	size_t bytes = bytes_of(slab);
 
 	publish(slab, 0, false);
-	if (!hak_os_unmap(start, MAX(bytes, slab->room))) {
-		/* At the limit of mappings: keep the range, not its pages. */
-		hak_os_purge(start, bytes);
-	}
+	hak_os_discard(start, MAX(bytes, slab->room));
 	put_descriptor(slab);
 }
 
@@ -188,8 +185,7 @@ static void *reserve_room(uintptr_t from, size_t size, size_t *room)
 		*room = size;
 		return hak_os_reserve(size, GRANULE);
 	}
-	if (phase != 0)
-		hak_os_unmap(target, phase);
+	hak_os_discard(target, phase);
 	return target + phase;
 }
 
@@ -205,18 +201,17 @@ static bool move(struct slab *slab, size_t size)
 	if (target == NULL)
 		return false;
 	if (!hak_page_map_cover((uintptr_t)target, size)) {
-		hak_os_unmap(target, room);
+		hak_os_discard(target, room);
 		return false;
 	}
 	publish(slab, 0, false);
 	if (!hak_os_move(from, old, target,
 			MIN(extent((uintptr_t)target, size), room))) {
 		publish(slab, code, true);
-		hak_os_unmap(target, room);
+		hak_os_discard(target, room);
 		return false;
 	}
-	if (slab->room > old)
-		hak_os_unmap(from + old, slab->room - old);
+	hak_os_discard(from + old, MAX(slab->room, old) - old);
 	slab->base = (uintptr_t)target;
 	slab->span_bytes = size;
 	slab->room = room;
@@ -238,8 +233,7 @@ static bool grow(struct slab *slab, size_t size)
 		return false;
 	if (!hak_os_grow(start, old, end)) {
 		/* Somebody took the gap: what is left beyond it goes, too. */
-		if (slab->room > end)
-			hak_os_unmap(start + end, slab->room - end);
+		hak_os_discard(start + end, MAX(slab->room, end) - end);
 		slab->room = old;
 		return false;
 	}
@@ -292,9 +286,8 @@ struct slab *hak_mapping_adopt(void *span, size_t old, size_t size,
 		 * somebody's by now. */
 		if (!hak_os_move_pages(target, span, old))
 			__builtin_memcpy(span, target, old);
-		hak_os_unmap(target, old);
-		if (room > gap)
-			hak_os_unmap(target + gap, room - gap);
+		hak_os_discard(target, old);
+		hak_os_discard(target + gap, room - gap);
 		put_descriptor(slab);
 		return NULL;
 	}
@@ -304,7 +297,7 @@ struct slab *hak_mapping_adopt(void *span, size_t old, size_t size,
 	return slab;
 undo:
 	if (target != NULL)
-		hak_os_unmap(target, room);
+		hak_os_discard(target, room);
 	if (slab != NULL)
 		put_descriptor(slab);
 	return NULL;

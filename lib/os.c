@@ -11,6 +11,8 @@
  */
 #include "os.h"
 
+#include "lock.h"
+
 #include <errno.h>
 #include <linux/mman.h>
 #include <sys/mman.h>
@@ -43,8 +45,6 @@ static bool refused(long number)
 	if (n < inject->first || n > inject->last)
 		return false;
 	STORE_RELAXED(&inject->number, number);
-	if (number == SYS_munmap)
-		STORE_RELAXED(&inject->stuck, true);
 	errno = ENOMEM;
 	return true;
 }
@@ -72,6 +72,58 @@ bool hak_os_unmap(void *start, size_t size)
 	return ok;
 }
 
+/* Ranges that the kernel would not take back; start 0 is a free place.  A
+ * process at its limit of mappings cannot give up the middle of one. */
+static struct {
+	uintptr_t start;
+	size_t size;
+} owed[256];
+/* How many: read relaxed, by who has just given something back. */
+static unsigned owed_count;
+
+struct hak_lock hak_owed_lock = HAK_LOCK_INIT(RANK_OWED);
+
+static void owe(void *start, size_t size)
+{
+	hak_os_purge(start, size);
+	hak_lock(&hak_owed_lock);
+	for (size_t i = 0; i < COUNT_OF(owed); i++) {
+		if (owed[i].start != 0)
+			continue;
+		owed[i].start = (uintptr_t)start;
+		owed[i].size = size;
+		STORE_RELAXED(&owed_count, owed_count + 1);
+		break;
+	}
+	hak_unlock(&hak_owed_lock);
+}
+
+void hak_os_settle(void)
+{
+	if (HAK_LIKELY(LOAD_RELAXED(&owed_count) == 0))
+		return;
+	hak_lock(&hak_owed_lock);
+	for (size_t i = 0; i < COUNT_OF(owed); i++) {
+		if (owed[i].start == 0)
+			continue;
+		if (!hak_os_unmap((void *)owed[i].start, owed[i].size))
+			break;
+		owed[i].start = 0;
+		STORE_RELAXED(&owed_count, owed_count - 1);
+	}
+	hak_unlock(&hak_owed_lock);
+}
+
+void hak_os_discard(void *start, size_t size)
+{
+	if (size == 0)
+		return;
+	if (hak_os_unmap(start, size))
+		hak_os_settle();
+	else
+		owe(start, size);
+}
+
 /* Over-reserve and trim: only where the first try is not aligned by luck. */
 static void *map_trimmed(size_t size, size_t align, int prot)
 {
@@ -83,9 +135,8 @@ static void *map_trimmed(size_t size, size_t align, int prot)
 	if (p == NULL)
 		return NULL;
 	q = (char *)ALIGN_UP((uintptr_t)p, align);
-	if (q > p)
-		hak_os_unmap(p, (size_t)(q - p));
-	hak_os_unmap(q + size, (size_t)(p + align - q));
+	hak_os_discard(p, (size_t)(q - p));
+	hak_os_discard(q + size, (size_t)(p + align - q));
 	return q;
 }
 
@@ -100,7 +151,7 @@ static void *map_aligned(size_t size, size_t align, int prot)
 
 	if (p == NULL || IS_ALIGNED(p, align))
 		return p;
-	hak_os_unmap(p, size);
+	hak_os_discard(p, size);
 	q = (char *)ALIGN_DOWN((uintptr_t)p, align);
 	r = KERNEL(SYS_mmap, q, size, prot, MAP_PRIVATE | MAP_ANONYMOUS |
 		MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0L);
@@ -108,7 +159,7 @@ static void *map_aligned(size_t size, size_t align, int prot)
 	if (r == (long)q)
 		return q;
 	if (r != -1)
-		hak_os_unmap((void *)r, size);
+		hak_os_discard((void *)r, size);
 	return map_trimmed(size, align, prot);
 }
 
@@ -268,7 +319,7 @@ void hak_os_init(size_t page_size)
 	purge_zeroes = hak_os_purge((void *)probe, hak_page_size) &&
 		*probe == 0;
 	purge_calls = purged_bytes = 0;
-	hak_os_unmap((void *)probe, hak_page_size);
+	hak_os_discard((void *)probe, hak_page_size);
 }
 
 HAK_EXPOSE(hak_note_purge_calls, purge_calls);

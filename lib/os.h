@@ -9,6 +9,8 @@
 
 #include "base.h"
 
+struct hak_lock;
+
 /* The kernel's page size in bytes; valid after hak_os_init(). */
 extern size_t hak_page_size;
 
@@ -20,7 +22,14 @@ void *hak_os_reserve(size_t size, size_t align);
 bool hak_os_commit(void *start, size_t size);
 /* Zeroed readable and writable memory, aligned; NULL on failure. */
 void *hak_os_map(size_t size, size_t align);
+/* False when the kernel keeps the range, as at the limit of mappings. */
 bool hak_os_unmap(void *start, size_t size);
+/* The same for ranges that nobody wants any more: what the kernel will not
+ * take now loses its pages, and is offered again later. */
+void hak_os_discard(void *start, size_t size);
+/* Offer again what is owed. */
+void hak_os_settle(void);
+extern struct hak_lock hak_owed_lock;
 /* Give the pages back, keep the range; true when it reads as zero now. */
 bool hak_os_purge(void *start, size_t size);
 void hak_os_hugepage(void *start, size_t size, bool on);
@@ -34,13 +43,12 @@ bool hak_os_move(void *from, size_t old_size, void *to, size_t new_size);
 bool hak_os_move_pages(void *from, void *to, size_t size);
 /* Tests have the calls first to last fail with ENOMEM, counted from 1; those
  * that replace a target after that is gone, if late is set.  number is the
- * system call that failed last; stuck: a range could not be unmapped. */
+ * system call that failed last. */
 struct hak_os_inject {
 	unsigned calls;
 	unsigned first;
 	unsigned last;
 	bool late;
-	bool stuck;
 	long number;
 };
 

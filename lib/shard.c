@@ -91,6 +91,8 @@ struct slab *hak_slab_make(unsigned bin, struct locked_heap *owner,
 	/* What is zero travels with cached blocks; locked heaps have none. */
 	hak_slab_init(slab, bin, slab->zero && owner == NULL);
 	slab->owner = owner;
+	if (owner != NULL)
+		slab->shard = SHARD_NONE;
 	return slab;
 }
 
@@ -249,6 +251,8 @@ unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n)
 		}
 		have = MIN(left, bs->box->free);
 		left -= have;
+		if (HAK_UNLIKELY(bs->box->purged_at != 0))
+			forget_purged(bs, bs->box);
 		hak_slab_take(bs->box, to + left, have);
 		count_stage(was, have, start);
 		start = HAK_TICKS(REFILL);
@@ -441,6 +445,13 @@ static void count_flushed(unsigned shard, unsigned n)
 		HAK_COUNT(FREE, ss_remote, n);
 }
 
+/* The shard whose lock guards the block's slab; 0 for what is no shard's, so
+ * that somebody looks at it. */
+static unsigned home_of(const struct slab *slab)
+{
+	return slab != NULL && slab->shard != SHARD_NONE ? slab->shard : 0;
+}
+
 /* Put the leading blocks as long as nothing about them is special, and return
  * how many those were.  Neighbours that share a bitmap word are put by one
  * mask: bulk frees mostly come in runs. */
@@ -517,7 +528,9 @@ static unsigned flush_shard(unsigned shard, unsigned bin, void **blocks,
 		block = (void *)((uintptr_t)blocks[i] & ~tags);
 		slab = hak_page_map_slab(block);
 
-		if (HAK_UNLIKELY(slab == NULL || slab->bin != bin)) {
+		/* A freed block's memory may be a locked heap's by now. */
+		if (HAK_UNLIKELY(slab == NULL || slab->bin != bin ||
+				slab->owner != NULL)) {
 			*finding = (struct finding){ "double free", block };
 			continue;
 		}
@@ -562,7 +575,7 @@ void hak_shard_flush(unsigned bin, void **blocks, unsigned n)
 
 	while (n != 0) {
 		struct slab *first = hak_page_map_slab(hak_untag(blocks[0]));
-		unsigned shard = first != NULL ? first->shard : 0;
+		unsigned shard = home_of(first);
 		struct bin_slabs *bs = &hak_shards[shard].bin[bin];
 
 		lock_counted(bs);
@@ -592,7 +605,7 @@ bool hak_spill_put(unsigned bin, struct magazine *magazine)
 
 	if (first == NULL)
 		return false;
-	bs = &hak_shards[first->shard].bin[bin];
+	bs = &hak_shards[home_of(first)].bin[bin];
 	hak_lock(&bs->lock);
 	ok = bs->spill.count < spill_max(bin);
 	if (ok)
@@ -699,22 +712,25 @@ static struct slab *detach_empty(struct bin_slabs *bs)
 	return release;
 }
 
+/* Bytes that were not purged before.  Pages that were stay free until a block
+ * is taken, but longer runs alone may have been looked for this time. */
+static size_t purge_slab(struct bin_slabs *bs, struct slab *slab, size_t least)
+{
+	size_t now = hak_slab_purge(slab, least) / SLAB_PURGE_UNIT;
+	size_t more = now - MIN(now, slab->purged);
+
+	slab->purged = (uint16_t)(slab->purged + more);
+	STORE_RELAXED(&bs->purged, bs->purged + more * SLAB_PURGE_UNIT);
+	return more * SLAB_PURGE_UNIT;
+}
+
 static size_t purge_list(struct bin_slabs *bs, struct slab_list *list,
 	size_t least)
 {
 	size_t bytes = 0;
 
-	for (struct slab *s = list->head; s != NULL; s = s->next) {
-		size_t n = hak_slab_purge(s, least);
-
-		if (n == 0)
-			continue;
-		/* What was purged before is free still, and counted again. */
-		STORE_RELAXED(&bs->purged, bs->purged -
-			s->purged * SLAB_PURGE_UNIT + n);
-		s->purged = (uint16_t)(n / SLAB_PURGE_UNIT);
-		bytes += n;
-	}
+	for (struct slab *s = list->head; s != NULL; s = s->next)
+		bytes += purge_slab(bs, s, least);
 	return bytes;
 }
 
@@ -729,7 +745,7 @@ static size_t purge_bin(struct bin_slabs *bs, size_t least)
 	release = detach_empty(bs);
 	if (least != 0) {
 		if (bs->box != NULL)
-			bytes += hak_slab_purge(bs->box, least);
+			bytes += purge_slab(bs, bs->box, least);
 		bytes += purge_list(bs, &bs->warm, least) +
 			purge_list(bs, &bs->listed, least);
 	}

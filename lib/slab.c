@@ -98,8 +98,9 @@ size_t hak_slab_purge(struct slab *slab, size_t least)
 	size_t page = hak_page_size, used = (size_t)slab->blocks * bin->size;
 	size_t end = slab->granules * GRANULE, start = 0, done = 0;
 
-	if (slab->free == 0 ||
-	    (slab->purged_at == slab->free + 1 && least > page))
+	if (slab->free == 0 || slab->purged_at ==
+	    (slab->free + 1u) + SLAB_PURGED_ALL ||
+	    (slab->purged_at == slab->free + 1u && least > page))
 		return 0;
 	for (size_t at = 0; at <= end; at += page) {
 		bool free = at < used && all_free(slab,
@@ -115,6 +116,7 @@ size_t hak_slab_purge(struct slab *slab, size_t least)
 			done += at - start;
 		start = at + page;
 	}
-	slab->purged_at = (uint16_t)(slab->free + 1);
+	slab->purged_at = (uint16_t)(slab->free + 1u +
+		(least <= page ? SLAB_PURGED_ALL : 0));
 	return done;
 }

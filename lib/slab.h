@@ -48,12 +48,14 @@ struct slab {
 	uint8_t bin;
 	/* enum slab_state. */
 	uint8_t state;
+	/* SHARD_NONE in a locked heap, whose lock is another. */
 	uint8_t shard;
 	/* Came by a mapping of its own, not from an arena. */
 	uint8_t mapped;
 	/* A span's pages were never written since they were zero. */
 	uint8_t zero;
-	/* The value of free at the last purge of its free pages, plus 1. */
+	/* The value of free at the last purge of its free pages, plus 1, and
+	 * SLAB_PURGED_ALL; 0 once any block was taken since. */
 	uint16_t purged_at;
 	/* Pages, of 4 KiB, that were given back inside it. */
 	uint16_t purged;
@@ -64,7 +66,11 @@ struct slab {
 
 _Static_assert(offsetof(struct slab, bits) == CACHE_LINE, "one line of head");
 
+#define SHARD_NONE 255
+
 #define SLAB_PURGE_UNIT ((size_t)4 * KIB)
+/* Runs of a single page were purged as well; beyond any count of blocks. */
+#define SLAB_PURGED_ALL 0x8000
 
 /* L2.5: bit i set while block i is zero for sure. */
 #define SLAB_ZERO 1

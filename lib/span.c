@@ -117,16 +117,14 @@ static bool resize_in_place(struct slab *slab, size_t bytes)
 		hak_arena_resize(slab, granules_of(bytes));
 }
 
-/* The old span's pages went elsewhere and it reads as zero, but for what may
- * stand behind its end, of a time when it was longer. */
+/* The pages of a span of an arena went elsewhere and it reads as zero, but for
+ * what may stand behind its end, of a time when it was longer. */
 static void put_moved(struct slab *slab)
 {
 	size_t bytes = slab->span_bytes, rest = slab->granules * GRANULE - bytes;
 
 	account(0, bytes);
-	if (slab->mapped)
-		hak_mapping_put(slab);
-	else if (rest == 0 || hak_os_purge((void *)(slab->base + bytes), rest))
+	if (rest == 0 || hak_os_purge((void *)(slab->base + bytes), rest))
 		hak_arena_put_zero(slab);
 	else
 		hak_arena_put(slab);

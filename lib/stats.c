@@ -205,7 +205,7 @@ bool hak_stats_report(bool json, void (*write)(void *arg, const char *text),
 	hak_stats_take(stats, room);
 	hak_stats_take_system(stats);
 	hak_stats_print(stats, json, write, arg);
-	hak_os_unmap(stats, bytes);
+	hak_os_discard(stats, bytes);
 	return true;
 }
 

@@ -264,8 +264,7 @@ static void run(void)
 	hak_os_inject.late = false;
 	check_end();
 	report->pages = pages_mapped();
-	/* A range that cannot be unmapped has to stay. */
-	if (pages_without != 0 && !hak_os_inject.stuck &&
+	if (pages_without != 0 &&
 		report->pages > pages_without + 1024)
 		wrong("%zu pages of address space are left behind",
 			report->pages - pages_without);

@@ -1,0 +1,284 @@
+/*
+ * What goes back, and when it cannot: trim tells the truth, ranges that the
+ * kernel would not unmap are offered again, threads whose end nobody would
+ * tell leave nothing behind, and a late free into memory that a locked heap
+ * has by now is told from one of its blocks.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include <config.h>
+
+#include "arena.h"
+#include "hakmem.h"
+#include "heap.h"
+#include "locked_heap.h"
+#include "mapping.h"
+#include "options.h"
+#include "os.h"
+#include "shard.h"
+#include "tap.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+enum { SIZE = 1024, MANY = 640 };
+
+/* --- The C library refuses ------------------------------------------------ */
+
+static bool no_keys, no_values;
+/* Found when first needed: a sanitizer makes keys before main(). */
+static void *real(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
+int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
+{
+	static int (*create)(pthread_key_t *, void (*)(void *));
+
+	if (create == NULL)
+		create = real("pthread_key_create");
+	return no_keys ? EAGAIN : create(key, destructor);
+}
+
+int pthread_setspecific(pthread_key_t key, const void *value)
+{
+	static int (*set)(pthread_key_t, uintptr_t);
+
+	if (set == NULL)
+		set = real("pthread_setspecific");
+	return no_values ? ENOMEM : set(key, (uintptr_t)value);
+}
+
+/* --- Trim ----------------------------------------------------------------- */
+
+static void *blocks[MANY];
+
+static void take(unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++) {
+		blocks[i] = hakmem_malloc(SIZE);
+		memset(blocks[i], 1, SIZE);
+	}
+}
+
+static void give(unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++)
+		hakmem_free(blocks[i]);
+}
+
+static void test_trim(void)
+{
+	take(0, MANY);
+	hakmem_trim(0);
+	is_int(hakmem_trim(0), 0, "trim: nothing is free");
+	give(0, MANY / 2);
+	is_int(hakmem_trim(0), 1, "trim: half of it is");
+	is_int(hakmem_trim(0), 0, "trim: and went before");
+	hakmem_free(blocks[MANY / 2]);
+	is_int(hakmem_trim(0), 0, "trim: a block is no page");
+	give(MANY / 2 + 1, MANY);
+	is_int(hakmem_trim(0), 1, "trim: the rest");
+	is_int(hakmem_trim(0), 0, "trim: all is gone");
+}
+
+/* The slab that is taken from: as much is free as when it was purged, and it
+ * is other memory. */
+static void test_page_box(void)
+{
+	unsigned half = 32;
+
+	take(0, 64);
+	give(0, half);
+	is_int(hakmem_trim(0), 1, "page box: its free half");
+	take(0, half);
+	give(half, 64);
+	is_int(hakmem_trim(0), 1, "page box: the other half");
+	is_int(hakmem_trim(0), 0, "page box: and not once more");
+	give(0, half);
+	hakmem_trim(0);
+}
+
+/* --- Ranges that stay ------------------------------------------------------ */
+
+static size_t kib_mapped(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	if (file == NULL || fscanf(file, "%lu", &pages) != 1)
+		bail("/proc/self/statm cannot be read");
+	fclose(file);
+	return pages * (hak_page_size / 1024);
+}
+
+static void refuse(unsigned calls)
+{
+	hak_os_inject.first = hak_os_inject.calls + 1;
+	hak_os_inject.last = hak_os_inject.calls + calls;
+}
+
+static void test_unmap(void)
+{
+	const size_t huge = (size_t)64 << 20;
+	void *block;
+	size_t before;
+
+	hakmem_free(hakmem_malloc(huge));
+	before = kib_mapped();
+	block = hakmem_malloc(huge);
+	memset(block, 1, 1 << 20);
+	refuse(1);
+	hakmem_free(block);
+	ok(kib_mapped() >= before + (60 << 10), "a range could not be unmapped");
+	hakmem_free(hakmem_malloc(huge));
+	ok(kib_mapped() <= before + 1024, "and is with the next one");
+	block = hakmem_malloc(huge);
+	refuse(1);
+	hakmem_free(block);
+	hakmem_trim(0);
+	ok(kib_mapped() <= before + 1024, "or by a trim");
+}
+
+/* An arena beside the first, wholly free, that cannot go. */
+static void test_arena(void)
+{
+	enum { LARGE = 24 };
+	void *large[LARGE];
+	size_t before, reserved;
+
+	hakmem_trim(0);
+	before = hak_arena_reserved_bytes();
+	for (unsigned i = 0; i < LARGE; i++)
+		large[i] = hakmem_malloc((size_t)8 << 20);
+	reserved = hak_arena_reserved_bytes();
+	ok(reserved > before, "arenas were added");
+	refuse(UINT32_MAX / 2);
+	for (unsigned i = 0; i < LARGE; i++)
+		hakmem_free(large[i]);
+	hak_arena_release(true);
+	hak_os_inject.first = UINT32_MAX;
+	is_size(hak_arena_reserved_bytes(), reserved,
+		"what the kernel keeps is still an arena");
+	large[0] = hakmem_malloc((size_t)30 << 20);
+	memset(large[0], 1, (size_t)30 << 20);
+	hakmem_free(large[0]);
+	hak_arena_release(true);
+	is_size(hak_arena_reserved_bytes(), before, "until it may go");
+}
+
+/* --- Threads that cannot tell their end ----------------------------------- */
+
+static void *in_thread(void *arg)
+{
+	for (size_t size = 8; size < (size_t)4 << 20; size *= 3) {
+		void *block = hakmem_malloc(size);
+
+		if (block == NULL)
+			abort();
+		memset(block, 1, size < 4096 ? size : 4096);
+		hakmem_free(block);
+	}
+	return arg;
+}
+
+static void run_threads(unsigned n)
+{
+	pthread_t thread;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (pthread_create(&thread, NULL, in_thread, NULL) != 0)
+			bail("no thread");
+		pthread_join(thread, NULL);
+	}
+}
+
+static void without_keys(void)
+{
+	no_keys = true;
+	run_threads(50);
+	if (hak_heap_count() != 0)
+		_exit(2);
+	no_keys = false;
+	run_threads(1);
+	if (hak_heap_count() != 0)
+		_exit(3);
+	hakmem_free(hakmem_malloc(1));
+	if (hak_heap_count() != 1)
+		_exit(4);
+}
+
+static void without_values(void)
+{
+	hakmem_free(hakmem_malloc(1));
+	no_values = true;
+	run_threads(50);
+	if (hak_heap_count() != 1)
+		_exit(2);
+}
+
+static void test_threads(void)
+{
+	char errors[256];
+	int status;
+
+	tap_child(without_keys, &status, errors, sizeof errors);
+	is_int(status, 0, "no key: threads do without a heap %s", errors);
+	tap_child(without_values, &status, errors, sizeof errors);
+	is_int(status, 0, "no value: threads do without a heap %s", errors);
+}
+
+/* --- Late frees ------------------------------------------------------------ */
+
+static void late_free(void)
+{
+	struct hakmem_heap *heap = hakmem_heap_new();
+	struct hakmem_heap_stats stats = {.struct_size = sizeof stats};
+	void *block = hakmem_heap_malloc(heap, 48);
+	void *large = hakmem_heap_malloc(heap, 5000);
+
+	/* As a cache would that holds a block of what stood here before. */
+	hak_shard_flush(hak_bin_of(48), &block, 1);
+	hak_shard_flush(hak_bin_of(5000), &large, 1);
+	hakmem_heap_stats(heap, &stats);
+	if (stats.live_blocks != 2)
+		_exit(2);
+	if (hakmem_heap_malloc(heap, 48) == block)
+		_exit(3);
+	hakmem_free(block);
+	hakmem_free(large);
+	hakmem_heap_destroy(heap);
+}
+
+static void test_late_free(void)
+{
+	char errors[256];
+	int status;
+
+	hak_options.invalid_free = HAK_INVALID_FREE_WARN;
+	for (unsigned shards = 1; shards <= 2; shards++) {
+		hak_shard_force(shards);
+		tap_child(late_free, &status, errors, sizeof errors);
+		is_int(status, 0, "late free into a locked heap, %u shards",
+			shards);
+		ok(strncmp(errors, "hakmem: free: double free: 0x", 29) == 0 &&
+				strstr(errors + 29, "double free") != NULL,
+			"and both are told");
+	}
+}
+
+int main(void)
+{
+	hak_os_inject.first = UINT32_MAX;
+	plan(6 + 3 + 3 + 3 + 2 + 4);
+	/* First: no heap has come to be. */
+	test_threads();
+	test_trim();
+	test_page_box();
+	test_unmap();
+	test_arena();
+	test_late_free();
+	return done();
+}
