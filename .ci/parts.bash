@@ -1,10 +1,22 @@
 # Shared by run and full. A part is a function that is run in a subshell with
 # a log of its own; a failing part does not keep the others from running.
+# With words on the command line only the parts of these names are run, on
+# what others have left in build-ci/.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source_dir=$PWD
 work_dir=$PWD/build-ci
+only=("$@")
 broken=()
+
+wanted() { # part
+	local name
+	[ ${#only[@]} -gt 0 ] || return 0
+	for name in "${only[@]}"; do
+		[ "$name" != "$1" ] || return 0
+	done
+	return 1
+}
 
 need() { # package ...: install with apt-get what is not there
 	local missing=() package
@@ -28,6 +40,7 @@ need() { # package ...: install with apt-get what is not there
 part() { # name command ...
 	local name=$1 log=$work_dir/$1.log begin=$SECONDS status=0
 	shift
+	wanted "$name" || return 0
 	echo "ci: $name: $*"
 	# A subshell in a condition would ignore -e: hence the detour by $?.
 	set +e
@@ -96,5 +109,6 @@ finish() {
 	exit
 }
 
-rm -rf "$work_dir"
+[ ${#only[@]} -gt 0 ] || rm -rf "$work_dir"
 mkdir -p "$work_dir"
+rm -f "$work_dir"/*.log
