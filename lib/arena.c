@@ -30,7 +30,9 @@
 #define WORDS (ARENA_GRANULES / 64)
 #define WINDOW_GRANULES 64
 /* Blocks taken from the window before all goes to the dense part. */
-#define WINDOW_BUDGET 16
+#define WINDOW_BUDGET 44
+#define JUDGE_NET (MIB / GRANULE)
+#define JUDGE_GROSS (16 * MIB / GRANULE)
 #define CHURN_CREDIT_MAX (12 * MIB / GRANULE)
 
 struct arena {
@@ -57,12 +59,12 @@ _Static_assert(offsetof(struct arena, opened) ==
 
 struct hak_lock hak_arena_lock = HAK_LOCK_INIT(RANK_ARENA);
 
-unsigned hak_due;
 
 static struct arena *arenas;
 static unsigned window_used;
 /* Granules taken and put since the budget was last called stale. */
 static unsigned moved;
+static size_t judged_granules;
 /* Dirty granules that may stay beyond the bound: it rises when such granules
  * are taken again and falls, half as fast, when any are put.  So a program
  * that churns is spared the purging and refilling of what it needs again, and
@@ -81,14 +83,19 @@ static void add(size_t *sum, long n)
 	STORE_RELAXED(sum, *sum + (size_t)n);
 }
 
-/* Called for every granule that changes hands. */
+/* Bounds follow what is in use: they are stale when that has changed, or when
+ * so much went to and fro that a delayed purge should have another look. */
 static void note_moved(unsigned n)
 {
+	size_t used = used_granules, from = judged_granules;
+
 	moved += n;
-	if (moved >= MIB / GRANULE) {
-		moved = 0;
-		hak_due_set(DUE_BUDGET);
-	}
+	if ((used > from ? used - from : from - used) < JUDGE_NET &&
+	    moved < JUDGE_GROSS)
+		return;
+	moved = 0;
+	judged_granules = used;
+	hak_due_set(DUE_BUDGET);
 }
 
 static bool bit_get(const uint64_t *set, unsigned i)
@@ -251,8 +258,6 @@ static struct arena *arena_add(unsigned need)
 	while (*link != NULL)
 		link = &(*link)->next;
 	*link = arena;
-	if (arena != arenas)
-		advise_dense(arena);
 	return arena;
 }
 
@@ -265,33 +270,39 @@ static bool use_window(unsigned n, unsigned align, enum hak_place place)
 		window_used + n <= budget;
 }
 
-/* Where the run can be had, adding an arena if need be. */
-static struct arena *find_arena(unsigned n, unsigned align,
+/* First fit in the arenas that exist: in the window if the run is for it, else
+ * among huge pages. */
+static struct arena *find_placed(unsigned n, unsigned align,
 	enum hak_place place, unsigned *at)
 {
-	struct arena *arena;
-
-	for (arena = arenas; arena != NULL; arena = arena->next) {
+	for (struct arena *arena = arenas; arena != NULL; arena = arena->next) {
 		bool window = arena == arenas && use_window(n, align, place);
 		unsigned from = window ? 0 : dense_from(arena);
 
 		if (arena->longest < n)
 			continue;
 		*at = find_run(arena, MIN(from, arena->granules), n, align);
-		if (*at < arena->granules) {
-			if (window)
-				window_used += n;
-			else
-				advise_dense(arena);
-			return arena;
-		}
+		if (*at == arena->granules)
+			continue;
+		if (window)
+			window_used += n;
+		else
+			advise_dense(arena);
+		return arena;
 	}
-	arena = arena_add(n + align - 1);
-	if (arena != NULL) {
-		*at = find_run(arena, dense_from(arena), n, align);
-		if (*at < arena->granules)
-			return arena;
-	}
+	return NULL;
+}
+
+/* Where the run can be had, adding an arena if need be. */
+static struct arena *find_arena(unsigned n, unsigned align,
+	enum hak_place place, unsigned *at)
+{
+	struct arena *arena = find_placed(n, align, place, at);
+
+	if (arena == NULL && arena_add(n + align - 1) != NULL)
+		arena = find_placed(n, align, place, at);
+	if (arena != NULL)
+		return arena;
 	/* Heads and window, before the program is told that nothing is left. */
 	for (arena = arenas; arena != NULL; arena = arena->next) {
 		*at = find_run(arena, 0, n, align);

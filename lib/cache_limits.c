@@ -2,9 +2,10 @@
  * cache_limits.c: the refill policy.
  *
  * Tiny: fronts grow to a whole magazine, refills from 16 to 64 blocks (a small
- * loop does not thrash, bulk work gains 15 %), depots to DEPOT_BYTES a bin: a
- * larger depot keeps a random order of frees alive, which costs the caches of
- * the machine more than the bitmaps cost us.
+ * loop does not thrash, bulk work gains 15 %).  A depot has no bound of its own
+ * beside the budget: a push and a pop cost less than two visits of a bitmap,
+ * even for blocks in random order (100 000 of 64 bytes: 0.82 of the time that
+ * mimalloc 3.4.3 needs, and 1.4 with depots of 1 MiB).
  * L2: rings of HAKMEM_L2_RING_CAP blocks and RING_BYTES, refills of L2_BATCH_
  * BYTES at most.  L2.5: rings of HAKMEM_L25_RING_CAP blocks and L25_RING_BYTES;
  * larger blocks are better off in the arena, where any bin can have the pages.
@@ -16,7 +17,6 @@
 
 #define BATCH_FIRST 16
 #define BATCH_MAX 64
-#define DEPOT_BYTES (1 * MIB)
 #define RING_BYTES (256 * KIB)
 #define L25_RING_BYTES (256 * KIB)
 #define L2_BATCH_BYTES (64 * KIB)
@@ -75,15 +75,14 @@ static unsigned cap_least(unsigned bin)
 }
 
 /* Magazines beside a full front: what the option allows, from the first; else
- * none at first and DEPOT_BYTES at most. */
+ * none at first, and what the budget allows. */
 static void set_depot(struct cache_limits *limits, unsigned bin)
 {
 	int most = bin < L2_FIRST ? unified_max(bin) : 0;
-	size_t magazine = MAGAZINE_BLOCKS * size_of(bin);
 
 	if (most < 0) {
 		limits->depot_first = 0;
-		limits->depot_max = (uint16_t)(DEPOT_BYTES / magazine);
+		limits->depot_max = UINT16_MAX;
 	} else {
 		limits->depot_first = limits->depot_max =
 			(uint16_t)MAX(most / MAGAZINE_BLOCKS - 1, 0);

@@ -28,4 +28,16 @@ HAK_INLINE void hak_due_set(unsigned reasons)
 	__atomic_fetch_or(&hak_due, reasons, __ATOMIC_RELAXED);
 }
 
+/* Bytes that went from fronts to depots and bitmaps since the last look, and
+ * how many make the next one worth while; relaxed. */
+extern size_t hak_due_freed_bytes;
+extern size_t hak_due_freed_enough;
+
+HAK_INLINE void hak_due_freed(size_t bytes)
+{
+	if (__atomic_add_fetch(&hak_due_freed_bytes, bytes, __ATOMIC_RELAXED) >=
+	    LOAD_RELAXED(&hak_due_freed_enough))
+		hak_due_set(DUE_SWEEP);
+}
+
 #endif

@@ -30,6 +30,8 @@
 #define SHARE_LEAST (16 * KIB)
 #define CACHE_LEAST (8 * MIB)
 #define RETAIN_LEAST (16 * MIB)
+/* Freed bytes between two looks at what lies idle, at least. */
+#define LOOK_LEAST (64 * KIB)
 /* Runs of free pages that a sweep gives back first, in bytes. */
 #define SWEEP_RUN (16 * KIB)
 
@@ -67,6 +69,10 @@ static size_t lost_bytes;
 /* Read relaxed. */
 static size_t retain_bytes = RETAIN_LEAST;
 static uint64_t over_since_ms;
+
+unsigned hak_due;
+size_t hak_due_freed_bytes;
+size_t hak_due_freed_enough = MIB;
 
 size_t hak_heap_count(void)
 {
@@ -111,6 +117,12 @@ size_t hak_heap_live_bytes(void)
 	return live_without(hak_heap_held_bytes());
 }
 
+/* Under registry_lock. */
+static size_t live_now(void)
+{
+	return live_without(held_bytes());
+}
+
 /* Heaps are never unmapped, so a walk without the lock, at worst, sees one
  * that ended and holds nothing. */
 void hak_heap_visit(void (*visit)(struct heap *, void *), void *arg)
@@ -144,16 +156,17 @@ static size_t retain_of(size_t live)
  * aside: caches, queues, free blocks and tails in slabs, metadata. */
 static size_t waste_beside(size_t live)
 {
-	size_t resident = hak_arena_used_bytes() + hak_mapping_bytes();
+	size_t resident = hak_arena_used_bytes() + hak_arena_head_bytes() +
+		hak_mapping_bytes();
 
 	resident -= MIN(resident, hak_shard_purged_bytes());
 	return resident > live ? resident - live : 0;
 }
 
 /* Shares and bounds from what is live now.  Under registry_lock. */
-static void recompute(void)
+static void recompute(size_t live)
 {
-	size_t live = live_without(held_bytes()), retain = retain_of(live);
+	size_t retain = retain_of(live);
 	size_t cache = LOAD_RELAXED(&hak_options.cache);
 
 	if (cache == 0)
@@ -163,6 +176,7 @@ static void recompute(void)
 	 * good must not refault every large block. */
 	STORE_RELAXED(&retain_bytes,
 		retain - MIN(waste_beside(live), retain / 8 * 7));
+	STORE_RELAXED(&hak_cache_budget, cache);
 	STORE_RELAXED(&hak_cache_share,
 		MAX(SHARE_LEAST, cache / MAX(heap_count, 1)));
 }
@@ -203,7 +217,7 @@ static void enrol(struct heap *heap)
 		heaps->prev = heap;
 	heaps = heap;
 	STORE_RELAXED(&heap_count, heap_count + 1);
-	recompute();
+	recompute(live_now());
 }
 
 /* A heap that nobody would end must not come to be: such a thread does with
@@ -263,7 +277,7 @@ static void heap_exit(void *arg)
 	heap->next = free_heaps;
 	free_heaps = heap;
 	STORE_RELAXED(&heap_count, heap_count - 1);
-	recompute();
+	recompute(live_now());
 	hak_unlock(&registry_lock);
 }
 
@@ -328,43 +342,76 @@ static void flush_all_depots(void)
 static size_t swept_waste;
 static size_t swept_live;
 
-/* Worth a sweep: too much lies idle, and since the last one it grew by half of
- * what may stay and by an eighth, or the program gave half of its memory back.
- * So the work of sweeps is a bounded part of the work of frees. */
+/* The waste from which on a sweep pays: more than may stay, and clearly more
+ * than the last sweep left.  So the work of sweeps is a bounded part of the
+ * work of frees. */
+static size_t sweep_from(size_t retain)
+{
+	return MAX(retain, swept_waste + MAX(retain / 4, swept_waste / 8));
+}
+
+/* Worth a sweep: as above, or too much is idle and the program gave half of
+ * its memory back. */
 static bool sweep_pays(size_t live)
 {
 	size_t retain = retain_of(live), waste = waste_beside(live);
 
-	if (waste <= retain) {
+	if (waste <= retain)
 		swept_waste = MIN(swept_waste, waste);
-		swept_live = MAX(swept_live, live);
-		return false;
-	}
-	return waste >= swept_waste + MAX(retain / 2, swept_waste / 8) ||
-		live <= swept_live / 2;
+	swept_live = MAX(swept_live, live);
+	return waste > retain &&
+		(waste > sweep_from(retain) || live <= swept_live / 2);
+}
+
+/* How much has to be freed before that can change.  Not too little, or a
+ * program that hovers there would do nothing but look. */
+static void look_again(size_t live)
+{
+	size_t retain = retain_of(live), waste = waste_beside(live);
+	size_t from = sweep_from(retain), more;
+
+	if (waste <= retain)
+		more = retain - waste;
+	else
+		more = MIN(from - MIN(from, waste),
+			live - MIN(live, swept_live / 2));
+	STORE_RELAXED(&hak_due_freed_enough,
+		MAX(more, MAX(LOOK_LEAST, live / 16)));
+	STORE_RELAXED(&hak_due_freed_bytes, 0);
 }
 
 /* Empty what pins slabs, then give back the free pages inside them; returns
- * how much those were. */
-static size_t sweep(void)
+ * how much those were, and what was live then. */
+static size_t sweep(size_t *live)
 {
-	size_t live = live_without(held_bytes()), bytes = 0;
+	size_t bytes = 0;
 
-	if (!sweep_pays(live))
-		return 0;
 	if (!hak_heap_is_constant(hak_heap))
 		hak_cache_flush(hak_heap);
 	flush_all_depots();
 	hak_spill_drain();
-	live = live_without(held_bytes());
+	*live = live_now();
 	hak_shard_release_empty();
 	/* Long runs first: a page costs a system call and a fault. */
 	for (size_t run = SWEEP_RUN; run >= hak_page_size &&
-	     waste_beside(live) > retain_of(live); run /= 4)
+	     waste_beside(*live) > retain_of(*live); run /= 4)
 		bytes += hak_shard_purge(run);
-	swept_live = live;
-	swept_waste = waste_beside(live);
+	swept_live = *live;
+	swept_waste = waste_beside(*live);
 	return bytes;
+}
+
+/* Bounds from what is live now; what exceeds them goes.  Returns how much.
+ * Under registry_lock. */
+static size_t judge(unsigned due)
+{
+	size_t live = live_now(), bytes = 0;
+
+	if (due & DUE_SWEEP && sweep_pays(live))
+		bytes = sweep(&live);
+	look_again(live);
+	recompute(live);
+	return bytes + purge_excess();
 }
 
 /* Any thread may take from any shard, so heaps can be moved while they run. */
@@ -388,7 +435,7 @@ static void add(size_t *sum, size_t n)
 static bool tidy(void)
 {
 	struct hak_background *sums = &hak_background;
-	size_t drained = 0, purged = 0;
+	size_t drained = 0, purged;
 	bool more;
 
 	if (!hak_try_lock(&registry_lock))
@@ -396,9 +443,7 @@ static bool tidy(void)
 	__atomic_fetch_and(&hak_due, ~(DUE_BUDGET | DUE_SWEEP),
 		__ATOMIC_RELAXED);
 	add(&sums->magazines, hak_spill_drain_half(&drained));
-	purged += sweep();
-	recompute();
-	purged += purge_excess();
+	purged = judge(DUE_SWEEP);
 	add(&sums->drained_bytes, drained);
 	add(&sums->purged_bytes, purged);
 	add(&sums->rounds, 1);
@@ -434,12 +479,9 @@ HAK_COLD void hak_heap_maintain(void)
 	}
 	/* What is set from here on is for the next round. */
 	due = __atomic_exchange_n(&hak_due, 0, __ATOMIC_RELAXED);
-	if (due & DUE_SWEEP)
-		sweep();
 	if (due & DUE_SPREAD)
 		spread();
-	recompute();
-	purge_excess();
+	judge(due);
 	later = over_since_ms != 0 || (due & DUE_BACKGROUND) != 0;
 	hak_unlock(&registry_lock);
 	wake_background(later);
@@ -448,8 +490,7 @@ HAK_COLD void hak_heap_maintain(void)
 void hak_heap_retune(void)
 {
 	hak_lock(&registry_lock);
-	recompute();
-	purge_excess();
+	judge(0);
 	hak_unlock(&registry_lock);
 	hak_heap_background();
 	hak_background_wake();
@@ -473,7 +514,7 @@ static size_t give_back(size_t keep, bool pages)
 		hak_shard_release_empty();
 	bytes += hak_arena_purge(keep);
 	hak_os_settle();
-	recompute();
+	recompute(live_now());
 	hak_unlock(&registry_lock);
 	return bytes;
 }
@@ -558,6 +599,8 @@ void hak_heap_fork_child(void)
 			lose(h);
 	heaps = own;
 	heap_count = own != NULL;
+	hak_cache_reserved = own != NULL
+		? own->reserved_bytes + own->depot_bytes : 0;
 	hak_background_fork_child(own != NULL);
 	if (own != NULL) {
 		own->next = own->prev = NULL;
@@ -565,7 +608,7 @@ void hak_heap_fork_child(void)
 		hak_lock_reset(&own->lock);
 	}
 	hak_lock(&registry_lock);
-	recompute();
+	recompute(live_now());
 	hak_unlock(&registry_lock);
 }
 

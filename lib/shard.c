@@ -28,8 +28,9 @@ unsigned hak_shard_count = 1;
 /* Lock operations over which contention is judged. */
 #define CONTENTION_WINDOW 1024
 #define SPILL_BYTES (32 * KIB)
-/* Freed bytes of a bin after which the heaps look for sparse slabs. */
-#define SWEEP_BYTES (512 * KIB)
+/* Freed bytes that a bin tells the heaps of at a time: one counter is shared by
+ * all threads. */
+#define FREED_CHUNK (32 * KIB)
 
 static void list_push(struct slab_list *list, struct slab *slab)
 {
@@ -417,7 +418,7 @@ unsigned hak_shard_take(unsigned shard, unsigned bin, void **to, unsigned n)
 		return got;
 	opened = opened_to_count();
 	start = HAK_TICKS(REFILL);
-	slab = hak_slab_make(bin, NULL, LOAD_RELAXED(&bs->slabs) == 0 &&
+	slab = hak_slab_make(bin, NULL, LOAD_RELAXED(&bs->slabs) < 2 &&
 		shard == 0 && bin < L25_FIRST ? PLACE_SMALL : PLACE_DENSE);
 	if (slab == NULL)
 		return 0;
@@ -562,9 +563,9 @@ static unsigned flush_shard(unsigned shard, unsigned bin, void **blocks,
 static void note_flushed(struct bin_slabs *bs, size_t bytes)
 {
 	bs->flushed += bytes;
-	if (bs->flushed >= SWEEP_BYTES) {
+	if (bs->flushed >= FREED_CHUNK) {
+		hak_due_freed(bs->flushed);
 		bs->flushed = 0;
-		hak_due_set(DUE_SWEEP);
 	}
 }
 

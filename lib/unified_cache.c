@@ -2,9 +2,12 @@
  * unified_cache.c: refill, overflow and the byte reservation of a heap.
  *
  * I1  reserved_bytes is the sum of cap * size over attached bins, and
- *     reserved_bytes + depot_bytes stays within hak_cache_share: caps and
- *     depots grow only where that leaves room.  Small bins may exceed it by
- *     four blocks each; a bin that finds no room goes without a cache.
+ *     reserved_bytes + depot_bytes stays within hak_cache_share; the sum over
+ *     all heaps stays within hak_cache_budget, but for a quarter of a share
+ *     that each may have in any case, because heaps of idle threads do not
+ *     shrink.  Caps and depots grow only where that leaves room.  Small bins
+ *     may exceed it by four blocks each; a bin that finds no room goes without
+ *     a cache.
  * I2  A depot holds full magazines only, so only bins whose front is a whole
  *     magazine have one.
  * I3  The slot below a front's start is NULL.
@@ -21,7 +24,9 @@
 
 #define SPARES_MAX 8
 
+size_t hak_cache_budget = 8 * MIB;
 size_t hak_cache_share = 8 * MIB;
+size_t hak_cache_reserved;
 unsigned hak_open_bins = L25_FIRST;
 
 static size_t size_of(unsigned bin)
@@ -47,15 +52,25 @@ static void **start_of(const struct cached_bin *cb)
 
 static bool fits(const struct heap *heap, size_t more)
 {
-	return heap->reserved_bytes +
-			LOAD_RELAXED(&heap->depot_bytes) + more <=
-		LOAD_RELAXED(&hak_cache_share);
+	size_t own = heap->reserved_bytes + LOAD_RELAXED(&heap->depot_bytes) +
+		more;
+	size_t share = LOAD_RELAXED(&hak_cache_share);
+
+	return own <= share / 4 ||
+		(own <= share && LOAD_RELAXED(&hak_cache_reserved) + more <=
+			LOAD_RELAXED(&hak_cache_budget));
+}
+
+static void add_to(size_t *sum, long bytes)
+{
+	STORE_RELAXED(sum, *sum + (size_t)bytes);
+	__atomic_fetch_add(&hak_cache_reserved, (size_t)bytes,
+		__ATOMIC_RELAXED);
 }
 
 static void reserve(struct heap *heap, long bytes)
 {
-	STORE_RELAXED(&heap->reserved_bytes,
-		heap->reserved_bytes + (size_t)bytes);
+	add_to(&heap->reserved_bytes, bytes);
 }
 
 static struct magazine *spare_take(struct heap *heap)
@@ -138,8 +153,8 @@ static struct magazine *depot_pop(struct heap *heap, unsigned bin, bool oldest)
 		   : hak_magazine_pop_newest(depot);
 	HAK_COUNT(FREE, depot_takes, m != NULL);
 	if (m != NULL)
-		STORE_RELAXED(&heap->depot_bytes, heap->depot_bytes -
-			MAGAZINE_BLOCKS * size_of(bin));
+		add_to(&heap->depot_bytes,
+			-(long)(MAGAZINE_BLOCKS * size_of(bin)));
 	hak_unlock(&heap->lock);
 	return m;
 }
@@ -149,9 +164,10 @@ static void depot_push(struct heap *heap, unsigned bin, struct magazine *m)
 	hak_lock(&heap->lock);
 	HAK_COUNT(FREE, depot_puts, 1);
 	hak_magazine_push(&heap->bin[bin].depot, m);
-	STORE_RELAXED(&heap->depot_bytes,
-		heap->depot_bytes + MAGAZINE_BLOCKS * size_of(bin));
+	add_to(&heap->depot_bytes, (long)(MAGAZINE_BLOCKS * size_of(bin)));
 	hak_unlock(&heap->lock);
+	/* What lies there pins slabs. */
+	hak_due_freed(MAGAZINE_BLOCKS * size_of(bin));
 }
 
 /* A full magazine leaves this heap: to another thread, or into bitmaps. */

@@ -64,8 +64,11 @@ struct heap {
 extern __thread struct heap *hak_heap
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* What each heap may hold, in bytes; relaxed; floor 4 sets it. */
+/* What all heaps may hold, and each, in bytes; relaxed; floor 4 sets them. */
+extern size_t hak_cache_budget;
 extern size_t hak_cache_share;
+/* Sum of reserved_bytes and depot_bytes over all heaps; atomic, relaxed. */
+extern size_t hak_cache_reserved;
 
 /* Bins below it have their stack in top[], the others in real_top[]: constant
  * once a heap exists. */
