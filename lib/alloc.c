@@ -9,6 +9,7 @@
  */
 #include "alloc.h"
 
+#include "check.h"
 #include "due.h"
 #include "forward.h"
 #include "heap.h"
@@ -133,6 +134,8 @@ HAK_NOINLINE void *hak_alloc_slow(size_t size)
 
 	if (HAK_UNLIKELY(hak_forwarding()))
 		return hak_forward->malloc(size);
+	if (hak_checking())
+		return hak_check_malloc(size);
 	return alloc(size, 1, &zero);
 }
 
@@ -154,6 +157,8 @@ HAK_NOINLINE void *hak_aligned_alloc(size_t align, size_t size)
 
 	if (HAK_UNLIKELY(hak_forwarding()))
 		return hak_forward->aligned_alloc(align, size);
+	if (hak_checking())
+		return hak_check_aligned_alloc(align, size);
 	return alloc(size, align, &zero);
 }
 
@@ -165,6 +170,8 @@ HAK_NOINLINE void *hak_calloc(size_t count, size_t size)
 
 	if (HAK_UNLIKELY(hak_forwarding()))
 		return hak_forward->calloc(count, size);
+	if (hak_checking())
+		return hak_check_calloc(count, size);
 	if (__builtin_mul_overflow(count, size, &bytes)) {
 		errno = ENOMEM;
 		return NULL;
@@ -244,35 +251,76 @@ static const char *free_locked(void *block)
 	return hak_locked_heap_put(slab, block, &what) ? NULL : what;
 }
 
-HAK_NOINLINE void hak_free_slow(void *block)
+/* What is wrong with it, or NULL. */
+static const char *free_any(void *block)
 {
 	unsigned code = hak_page_map_code(block);
-	const char *wrong = NULL;
+
+	if (hak_page_map_is_alias(block) || code == CODE_NONE)
+		return "invalid pointer";
+	if (code < L25_FIRST)
+		return free_tiny_or_l2(code, block);
+	if (code < BINS)
+		return free_l25(code, block);
+	if (code == CODE_LOCKED)
+		return free_locked(block);
+	return free_span(block);
+}
+
+static void free_plainly(void *block)
+{
+	const char *wrong;
 	int saved = errno;
 
 	if (block == NULL) {
 		HAK_COUNT(DIAG, free_null, 1);
 		return;
 	}
-	if (HAK_UNLIKELY(hak_forwarding())) {
-		hak_forward->free(block);
-		return;
-	}
-	if (hak_page_map_is_alias(block) || code == CODE_NONE)
-		wrong = "invalid pointer";
-	else if (code < L25_FIRST)
-		wrong = free_tiny_or_l2(code, block);
-	else if (code < BINS)
-		wrong = free_l25(code, block);
-	else if (code == CODE_LOCKED)
-		wrong = free_locked(block);
-	else
-		wrong = free_span(block);
+	wrong = free_any(block);
 	HAK_COUNT(DIAG, free_invalid, wrong != NULL);
 	if (HAK_UNLIKELY(wrong != NULL))
 		complain("free", wrong, block);
 	maintain_if_due();
 	errno = saved;
+}
+
+HAK_NOINLINE void hak_free_slow(void *block)
+{
+	if (HAK_UNLIKELY(hak_forwarding()))
+		hak_forward->free(block);
+	else if (hak_checking())
+		hak_check_free(block);
+	else
+		free_plainly(block);
+}
+
+HAK_NOINLINE void hak_free_sized_slow(void *block, size_t size)
+{
+	if (HAK_UNLIKELY(hak_forwarding()))
+		hak_forward->free_sized(block, size);
+	else if (hak_checking())
+		hak_check_free_sized(block, size);
+	else
+		free_plainly(block);
+}
+
+HAK_NOINLINE void hak_free_aligned_sized_slow(void *block, size_t align,
+	size_t size)
+{
+	if (HAK_UNLIKELY(hak_forwarding()))
+		hak_forward->free_aligned_sized(block, align, size);
+	else if (hak_checking())
+		hak_check_free_aligned_sized(block, align, size);
+	else
+		free_plainly(block);
+}
+
+HAK_NOINLINE void hak_free_aligned_slow(void *block, size_t align)
+{
+	if (hak_checking())
+		hak_check_free_aligned(block, align);
+	else
+		hak_free_slow(block);
 }
 
 /* Whether p starts a block; whether the program has it is known without a
@@ -314,13 +362,15 @@ size_t hak_usable_size(void *block)
 		return 0;
 	if (HAK_UNLIKELY(hak_forwarding()))
 		return hak_forward->usable_size(block);
+	if (hak_checking())
+		return hak_check_usable_size(block);
 	slab = decode("usable_size", block);
 	return slab != NULL ? size_of(slab) : 0;
 }
 
 size_t hak_good_size(size_t size)
 {
-	if (size > PTRDIFF_MAX)
+	if (size > PTRDIFF_MAX || hak_checking())
 		return size;
 	return size <= L25_MAX ? hak_bins[hak_bin_of(size)].size
 			       : hak_span_good_size(size);
@@ -378,6 +428,8 @@ HAK_NOINLINE void *hak_realloc(void *block, size_t size)
 		return hak_malloc(size);
 	if (HAK_UNLIKELY(hak_forwarding()))
 		return hak_forward->realloc(block, size);
+	if (hak_checking())
+		return hak_check_realloc(block, size);
 	slab = decode("realloc", block);
 	if (slab == NULL) {
 		errno = EINVAL;
@@ -398,16 +450,16 @@ HAK_NOINLINE void *hak_realloc(void *block, size_t size)
 	return to != NULL ? to : move(slab, block, size);
 }
 
-void *hak_heap_alloc(struct locked_heap *heap, size_t size, size_t align)
+static void *heap_alloc(struct locked_heap *heap, size_t size, size_t align,
+	bool *zero)
 {
-	bool zero;
 	void *block = NULL;
 
 	if (size <= PTRDIFF_MAX) {
 		size += size == 0;
-		block = hak_locked_heap_take(heap, size, align, &zero);
+		block = hak_locked_heap_take(heap, size, align, zero);
 		if (block == NULL && may_recover(size))
-			block = hak_locked_heap_take(heap, size, align, &zero);
+			block = hak_locked_heap_take(heap, size, align, zero);
 	}
 	maintain_if_due();
 	if (block == NULL)
@@ -415,23 +467,29 @@ void *hak_heap_alloc(struct locked_heap *heap, size_t size, size_t align)
 	return block;
 }
 
+void *hak_heap_alloc(struct locked_heap *heap, size_t size, size_t align)
+{
+	bool zero;
+
+	if (hak_checking())
+		return hak_check_heap_alloc(heap, size, align);
+	return heap_alloc(heap, size, align, &zero);
+}
+
 void *hak_heap_calloc(struct locked_heap *heap, size_t count, size_t size)
 {
 	size_t bytes;
 	bool zero = false;
-	void *block = NULL;
+	void *block;
 
-	if (!__builtin_mul_overflow(count, size, &bytes) &&
-	    bytes <= PTRDIFF_MAX) {
-		size = bytes + (bytes == 0);
-		block = hak_locked_heap_take(heap, size, 1, &zero);
-		if (block == NULL && may_recover(size))
-			block = hak_locked_heap_take(heap, size, 1, &zero);
-	}
-	maintain_if_due();
-	if (block == NULL)
+	if (hak_checking())
+		return hak_check_heap_calloc(heap, count, size);
+	if (__builtin_mul_overflow(count, size, &bytes)) {
 		errno = ENOMEM;
-	else if (!zero)
+		return NULL;
+	}
+	block = heap_alloc(heap, bytes, 1, &zero);
+	if (block != NULL && !zero)
 		__builtin_memset(block, 0, bytes);
 	return block;
 }
@@ -440,6 +498,8 @@ void *hak_heap_realloc(struct locked_heap *heap, void *block, size_t size)
 {
 	struct slab *slab;
 
+	if (hak_checking())
+		return hak_check_heap_realloc(heap, block, size);
 	if (block == NULL)
 		return hak_heap_alloc(heap, size, 1);
 	slab = decode("heap_realloc", block);
@@ -451,4 +511,29 @@ void *hak_heap_realloc(struct locked_heap *heap, void *block, size_t size)
 		return NULL;
 	}
 	return hak_realloc(block, size);
+}
+
+void *hak_pools_alloc(struct locked_heap *heap, size_t size, size_t align,
+	bool *zero)
+{
+	return heap != NULL ? heap_alloc(heap, size, align, zero)
+			    : alloc(size, align, zero);
+}
+
+void hak_pools_free(void *block)
+{
+	const char *wrong = free_any(block);
+
+	ASSERT(wrong == NULL);
+	(void)wrong;
+}
+
+size_t hak_pools_size(const void *block)
+{
+	return size_of(hak_page_map_slab(block));
+}
+
+void hak_pools_maintain(void)
+{
+	maintain_if_due();
 }

@@ -20,6 +20,11 @@ void *hak_alloc_above(size_t size);
 /* Everything that is no push. */
 void hak_free_slow(void *block);
 
+/* The same with what the program says of the block; only checked mode looks. */
+void hak_free_sized_slow(void *block, size_t size);
+void hak_free_aligned_sized_slow(void *block, size_t align, size_t size);
+void hak_free_aligned_slow(void *block, size_t align);
+
 void *hak_calloc(size_t count, size_t size);
 void *hak_realloc(void *block, size_t size);
 /* align is a power of two. */
@@ -33,6 +38,16 @@ void *hak_heap_alloc(struct locked_heap *heap, size_t size, size_t align);
 void *hak_heap_calloc(struct locked_heap *heap, size_t count, size_t size);
 void *hak_heap_realloc(struct locked_heap *heap, void *block, size_t size);
 
+/* Around checked mode, which works on these: a block of the heap, or of the
+ * thread's caches for NULL, and whether it reads as zero. */
+void *hak_pools_alloc(struct locked_heap *heap, size_t size, size_t align,
+	bool *zero);
+/* Only what the above gave.  Locks of rank RANK_QUARANTINE may be held. */
+void hak_pools_free(void *block);
+size_t hak_pools_size(const void *block);
+/* After frees, with no lock held. */
+void hak_pools_maintain(void);
+
 /* Where a function's result goes: spares the hit path a move. */
 #if defined(__x86_64__)
 #define IN_RESULT_REGISTER(p) __asm__("" : "+a"(p))
@@ -44,14 +59,13 @@ void *hak_heap_realloc(struct locked_heap *heap, void *block, size_t size);
  * own: indexing from the heap costs nothing, computing the address does. */
 #define INDEX_FROM(heap) __asm__("" : "+r"(heap))
 
-HAK_INLINE void *hak_malloc(size_t size)
+/* A request of at most TINY_MAX bytes; NULL: a miss. */
+HAK_INLINE void *hak_malloc_hit(size_t size)
 {
+	unsigned bin;
 	struct heap *heap;
 	void **top, *block;
-	unsigned bin;
 
-	if (HAK_UNLIKELY(size > TINY_MAX))
-		return hak_alloc_above(size);
 	bin = hak_tiny_bins[(size + 7) >> 3];
 	heap = hak_heap;
 	top = LOAD_RELAXED(&heap->top[bin]);
@@ -59,12 +73,25 @@ HAK_INLINE void *hak_malloc(size_t size)
 	IN_RESULT_REGISTER(block);
 	INDEX_FROM(heap);
 	if (HAK_UNLIKELY(block == NULL))
-		return hak_alloc_slow(size);
+		return NULL;
 	STORE_RELAXED(&heap->top[bin], top - 1);
 	return block;
 }
 
-HAK_INLINE void hak_free(void *block)
+HAK_INLINE void *hak_malloc(size_t size)
+{
+	void *block;
+
+	if (HAK_UNLIKELY(size > TINY_MAX))
+		return hak_alloc_above(size);
+	block = hak_malloc_hit(size);
+	if (HAK_UNLIKELY(block == NULL))
+		return hak_alloc_slow(size);
+	return block;
+}
+
+/* False: nothing was done. */
+HAK_INLINE bool hak_free_hit(void *block)
 {
 	struct heap *heap = hak_heap;
 	unsigned code = hak_page_map_code(block);
@@ -72,12 +99,17 @@ HAK_INLINE void hak_free(void *block)
 
 	INDEX_FROM(heap);
 	/* What lies on top of the stack was freed already. */
-	if (HAK_UNLIKELY(hak_is_full(top)) || HAK_UNLIKELY(top[-1] == block)) {
-		hak_free_slow(block);
-		return;
-	}
+	if (HAK_UNLIKELY(hak_is_full(top)) || HAK_UNLIKELY(top[-1] == block))
+		return false;
 	*top = block;
 	STORE_RELAXED(&heap->top[code], top + 1);
+	return true;
+}
+
+HAK_INLINE void hak_free(void *block)
+{
+	if (HAK_UNLIKELY(!hak_free_hit(block)))
+		hak_free_slow(block);
 }
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include "alloc.h"
 #include "background.h"
+#include "check.h"
 #include "forward.h"
 #include "hakmem.h"
 #include "heap.h"
@@ -49,16 +50,15 @@ HAK_EXPORT void hakmem_free(void *block)
 
 HAK_EXPORT void hakmem_free_sized(void *block, size_t size)
 {
-	(void)size;
-	hak_free(block);
+	if (HAK_UNLIKELY(!hak_free_hit(block)))
+		hak_free_sized_slow(block, size);
 }
 
 HAK_EXPORT void hakmem_free_aligned_sized(void *block, size_t alignment,
 	size_t size)
 {
-	(void)alignment;
-	(void)size;
-	hak_free(block);
+	if (HAK_UNLIKELY(!hak_free_hit(block)))
+		hak_free_aligned_sized_slow(block, alignment, size);
 }
 
 HAK_EXPORT void *hakmem_aligned_alloc(size_t alignment, size_t size)
@@ -78,7 +78,10 @@ HAK_EXPORT int hakmem_posix_memalign(void **block, size_t alignment,
 
 	if (!IS_POWER_OF_TWO(alignment) || alignment < sizeof(void *))
 		return EINVAL;
-	p = hak_aligned_alloc(alignment, size);
+	/* Checked mode wants to know who called this one. */
+	p = !hak_forwarding() && hak_checking()
+		? hak_check_alloc_for(size, alignment, HAK_CALLER)
+		: hak_aligned_alloc(alignment, size);
 	errno = saved;
 	if (p == NULL)
 		return ENOMEM;
@@ -111,6 +114,8 @@ HAK_EXPORT int hakmem_trim(size_t pad)
 {
 	if (hak_forwarding())
 		return hak_forward->trim(pad);
+	if (hak_checking())
+		hak_check_all();
 	return hak_heap_trim(pad) != 0;
 }
 
@@ -137,6 +142,13 @@ HAK_EXPORT struct hakmem_heap *hakmem_heap_new(void)
 	return (struct hakmem_heap *)heap;
 }
 
+static void heap_destroy(struct locked_heap *heap)
+{
+	if (hak_checking())
+		hak_check_heap_end(heap);
+	hak_locked_heap_destroy(heap);
+}
+
 HAK_EXPORT void hakmem_heap_destroy(struct hakmem_heap *heap)
 {
 	if (heap == NULL)
@@ -144,7 +156,7 @@ HAK_EXPORT void hakmem_heap_destroy(struct hakmem_heap *heap)
 	if (hak_forwarding())
 		hak_forward->heap_destroy(heap);
 	else
-		hak_locked_heap_destroy(inside(heap));
+		heap_destroy(inside(heap));
 }
 
 HAK_EXPORT void *hakmem_heap_malloc(struct hakmem_heap *heap, size_t size)
@@ -268,10 +280,12 @@ HAK_EXPORT int hakmem_option_set(const char *name, const char *value)
 }
 
 /* After the program's own handlers of exit, so that what they free counts. */
-__attribute__((destructor)) static void stats_at_exit(void)
+__attribute__((destructor)) static void at_exit(void)
 {
 	if (hak_forwarding())
 		return;
 	hak_background_end();
+	if (LOAD_RELAXED(&hak_check_mode) == HAK_CHECK_ON)
+		hak_check_all();
 	hak_stats_exit();
 }

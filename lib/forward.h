@@ -17,6 +17,8 @@ struct hak_entry_points {
 	void *(*realloc)(void *, size_t);
 	void *(*aligned_alloc)(size_t, size_t);
 	void (*free)(void *);
+	void (*free_sized)(void *, size_t);
+	void (*free_aligned_sized)(void *, size_t, size_t);
 	size_t (*usable_size)(const void *);
 	int (*trim)(size_t);
 	void *(*heap_new)(void);

@@ -20,6 +20,7 @@
 #include "mapping.h"
 #include "options.h"
 #include "os.h"
+#include "records.h"
 #include "shard.h"
 #include "span.h"
 #include "start.h"
@@ -256,6 +257,8 @@ static HAK_COLD struct heap *heap_birth(void)
 		return NULL;
 	}
 	hak_start_late();
+	if (hak_options.check)
+		heap->stack = hak_origin_stack();
 	return heap;
 }
 
@@ -536,10 +539,12 @@ size_t hak_heap_trim(size_t keep)
 
 void hak_heap_fork_prepare(void)
 {
+	hak_lock(&hak_quarantine_lock);
 	hak_lock(&registry_lock);
 	/* Not before: two threads may fork at once. */
 	hak_lock_fork_prepare();
 	hak_locked_heap_fork_lock();
+	hak_records_fork_lock();
 	hak_shard_fork_lock();
 	hak_lock(&hak_magazine_lock);
 	hak_lock(&hak_arena_lock);
@@ -564,8 +569,10 @@ void hak_heap_fork_parent(void)
 	hak_unlock(&hak_arena_lock);
 	hak_unlock(&hak_magazine_lock);
 	hak_shard_fork_unlock();
+	hak_records_fork_unlock();
 	hak_locked_heap_fork_unlock();
 	hak_unlock(&registry_lock);
+	hak_unlock(&hak_quarantine_lock);
 }
 
 static void lose(const struct heap *heap)
@@ -592,6 +599,7 @@ void hak_heap_fork_child(void)
 	hak_lock_reset(&hak_arena_lock);
 	hak_lock_reset(&hak_magazine_lock);
 	hak_shard_fork_reset();
+	hak_records_fork_reset();
 	hak_locked_heap_fork_reset();
 	hak_lock_reset(&registry_lock);
 	for (struct heap *h = heaps; h != NULL; h = h->next)

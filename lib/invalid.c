@@ -10,6 +10,8 @@
 #include "message.h"
 #include "options.h"
 
+#include <stdlib.h>
+
 void hak_invalid_block(const char *function, const char *what,
 	const void *block)
 {
@@ -19,6 +21,24 @@ void hak_invalid_block(const char *function, const char *what,
 		hak_fatal_ptr(function, what, block);
 	if (policy == HAK_INVALID_FREE_WARN)
 		hak_warn_ptr(function, what, block);
+}
+
+bool hak_invalid_begin(const char *function, const char *what,
+	const void *block)
+{
+	int policy = LOAD_RELAXED(&hak_options.invalid_free);
+
+	if (policy == HAK_INVALID_FREE_WARN)
+		return hak_warn_ptr(function, what, block);
+	if (policy == HAK_INVALID_FREE_ABORT)
+		hak_say_ptr(function, what, block);
+	return policy == HAK_INVALID_FREE_ABORT;
+}
+
+void hak_invalid_end(void)
+{
+	if (LOAD_RELAXED(&hak_options.invalid_free) == HAK_INVALID_FREE_ABORT)
+		abort();
 }
 
 _Noreturn void hak_assert_failed(const char *function, const char *condition)

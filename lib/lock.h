@@ -17,11 +17,13 @@
 
 /* Zero is the rank of the many locks that stand in zeroed memory. */
 enum hak_rank {
-	RANK_INIT = -5,
+	RANK_INIT = -7,
+	RANK_QUARANTINE,
 	RANK_REGISTRY,
 	RANK_HEAP,
 	RANK_LOCKED_HEAPS,
 	RANK_LOCKED_HEAP,
+	RANK_RECORDS,
 	RANK_SHARD_BIN = 0,
 	RANK_MAGAZINES,
 	RANK_ARENA,

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 enum {
-	LINE_BYTES = 320,
 	FOREIGN_BYTES = 160, /* most of a text we did not write ourselves */
 	WARNINGS = 16,	     /* a process */
 };
@@ -132,18 +131,18 @@ int hak_text_write(const struct hak_text *text, int fd)
 	return status;
 }
 
-static void begin_line(struct hak_text *text, char *buffer,
-	const char *function, const char *what)
+void hak_line_begin(struct hak_text *text, char *buffer, const char *function,
+	const char *what)
 {
 	/* one byte is kept back for the newline */
-	hak_text_init(text, buffer, LINE_BYTES - 1);
+	hak_text_init(text, buffer, HAK_LINE_BYTES - 1);
 	hak_text_add(text, "hakmem: ");
 	hak_text_add(text, function);
 	hak_text_add(text, ": ");
 	hak_text_add(text, what);
 }
 
-static void end_line(struct hak_text *text)
+void hak_line_end(struct hak_text *text)
 {
 	text->capacity++;
 	add_char(text, '\n');
@@ -158,56 +157,56 @@ static int may_warn(void)
 		return 0;
 	before = atomic_fetch_add_explicit(&warnings, 1, memory_order_relaxed);
 	if (before == WARNINGS) {
-		char buffer[LINE_BYTES];
+		char buffer[HAK_LINE_BYTES];
 		struct hak_text text;
 
-		begin_line(&text, buffer, "warn",
+		hak_line_begin(&text, buffer, "warn",
 			"further messages are suppressed");
-		end_line(&text);
+		hak_line_end(&text);
 	}
 	return before < WARNINGS;
 }
 
 static void say(const char *function, const char *what)
 {
-	char buffer[LINE_BYTES];
+	char buffer[HAK_LINE_BYTES];
 	struct hak_text text;
 
-	begin_line(&text, buffer, function, what);
-	end_line(&text);
+	hak_line_begin(&text, buffer, function, what);
+	hak_line_end(&text);
 }
 
-static void say_ptr(const char *function, const char *what, const void *pointer)
+void hak_say_ptr(const char *function, const char *what, const void *pointer)
 {
-	char buffer[LINE_BYTES];
+	char buffer[HAK_LINE_BYTES];
 	struct hak_text text;
 
-	begin_line(&text, buffer, function, what);
+	hak_line_begin(&text, buffer, function, what);
 	hak_text_add(&text, ": ");
 	hak_text_add_hex(&text, (uintptr_t)pointer);
-	end_line(&text);
+	hak_line_end(&text);
 }
 
 static void say_num(const char *function, const char *what, unsigned long value)
 {
-	char buffer[LINE_BYTES];
+	char buffer[HAK_LINE_BYTES];
 	struct hak_text text;
 
-	begin_line(&text, buffer, function, what);
+	hak_line_begin(&text, buffer, function, what);
 	hak_text_add(&text, ": ");
 	hak_text_add_number(&text, value);
-	end_line(&text);
+	hak_line_end(&text);
 }
 
 static void say_text(const char *function, const char *what, const char *value)
 {
-	char buffer[LINE_BYTES];
+	char buffer[HAK_LINE_BYTES];
 	struct hak_text text;
 
-	begin_line(&text, buffer, function, what);
+	hak_line_begin(&text, buffer, function, what);
 	hak_text_add(&text, ": ");
 	hak_text_add_foreign(&text, value, FOREIGN_BYTES);
-	end_line(&text);
+	hak_line_end(&text);
 }
 
 void hak_warn(const char *function, const char *what)
@@ -216,10 +215,12 @@ void hak_warn(const char *function, const char *what)
 		say(function, what);
 }
 
-void hak_warn_ptr(const char *function, const char *what, const void *pointer)
+int hak_warn_ptr(const char *function, const char *what, const void *pointer)
 {
-	if (may_warn())
-		say_ptr(function, what, pointer);
+	if (!may_warn())
+		return 0;
+	hak_say_ptr(function, what, pointer);
+	return 1;
 }
 
 void hak_warn_num(const char *function, const char *what, unsigned long value)
@@ -243,7 +244,7 @@ _Noreturn void hak_fatal(const char *function, const char *what)
 _Noreturn void hak_fatal_ptr(
 	const char *function, const char *what, const void *pointer)
 {
-	say_ptr(function, what, pointer);
+	hak_say_ptr(function, what, pointer);
 	abort();
 }
 

@@ -43,9 +43,19 @@ int hak_text_write(const struct hak_text *text, int fd);
  * further ones are suppressed and is silent from then on.
  */
 void hak_warn(const char *function, const char *what);
-void hak_warn_ptr(const char *function, const char *what, const void *pointer);
+/* 1 if it was printed */
+int hak_warn_ptr(const char *function, const char *what, const void *pointer);
 void hak_warn_num(const char *function, const char *what, unsigned long value);
 void hak_warn_text(const char *function, const char *what, const char *text);
+
+/* The same line, never suppressed: for last words of more than one line. */
+void hak_say_ptr(const char *function, const char *what, const void *pointer);
+/* An open line of "hakmem: function: " and its end, for those lines; the
+ * buffer has HAK_LINE_BYTES. */
+enum { HAK_LINE_BYTES = 320 };
+void hak_line_begin(struct hak_text *text, char *buffer, const char *function,
+	const char *what);
+void hak_line_end(struct hak_text *text);
 
 /* The same line, never suppressed; then the process ends by SIGABRT. */
 _Noreturn void hak_fatal(const char *function, const char *what);

@@ -71,7 +71,8 @@ static int entry_stats_print(int format,
 
 HAK_EXPORT const struct hak_entry_points hakmem_preload_entry = {
 	hakmem_malloc, hakmem_calloc, hakmem_realloc, hakmem_aligned_alloc,
-	hakmem_free, hakmem_usable_size, hakmem_trim, entry_heap_new,
+	hakmem_free, hakmem_free_sized, hakmem_free_aligned_sized,
+	hakmem_usable_size, hakmem_trim, entry_heap_new,
 	entry_heap_destroy, entry_heap_alloc, entry_heap_calloc,
 	entry_heap_realloc, entry_heap_stats, entry_stats_get,
 	entry_stats_get_bin, entry_stats_print, hakmem_option_get,
@@ -234,47 +235,85 @@ static HAK_COLD void *nothrow_failed(size_t size, size_t align,
 	return new_failed(size, align, false);
 }
 
+/* nothrow is NULL for an operator that throws. */
+static void *new_result(void *block, size_t size, size_t align,
+	const void *nothrow)
+{
+	if (HAK_LIKELY(block != NULL))
+		return block;
+	return nothrow != NULL ? nothrow_failed(size, align, nothrow)
+			       : new_failed(size, align, true);
+}
+
+/* Called last by whatever an operator calls last, so that it sees who called
+ * that. */
+static HAK_COLD void *new_checked(size_t size, size_t align,
+	const void *nothrow)
+{
+	return new_result(hak_check_alloc_for(size, align, HAK_CALLER), size,
+		align, nothrow);
+}
+
+static HAK_NOINLINE void *new_slow(size_t size, const void *nothrow)
+{
+	if (hak_checking())
+		return new_checked(size, 1, nothrow);
+	return new_result(size <= TINY_MAX ? hak_alloc_slow(size)
+					   : hak_alloc_above(size),
+		size, 1, nothrow);
+}
+
+static HAK_NOINLINE void *new_aligned(size_t size, size_t align,
+	const void *nothrow)
+{
+	if (!IS_POWER_OF_TWO(align))
+		return NULL;
+	if (hak_checking())
+		return new_checked(size, align, nothrow);
+	return new_result(hak_aligned_alloc(align, size), size, align,
+		nothrow);
+}
+
+/* A Tiny hit, or NULL. */
+HAK_INLINE void *new_hit(size_t size)
+{
+	return HAK_LIKELY(size <= TINY_MAX) ? hak_malloc_hit(size) : NULL;
+}
+
 void *_Znwm(size_t size);
 void *_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow);
 void *_ZnwmSt11align_val_t(size_t size, size_t align);
 void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align,
 	const void *nothrow);
 void _ZdlPvRKSt9nothrow_t(void *block, const void *nothrow);
+void _ZdlPvSt11align_val_t(void *block, size_t align);
+void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t align);
 void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align,
 	const void *nothrow);
 
 HAK_EXPORT void *_Znwm(size_t size)
 {
-	void *block = hak_malloc(size);
+	void *block = new_hit(size);
 
-	return HAK_LIKELY(block != NULL) ? block : new_failed(size, 1, true);
+	return HAK_LIKELY(block != NULL) ? block : new_slow(size, NULL);
 }
 
 HAK_EXPORT void *_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow)
 {
-	void *block = hak_malloc(size);
+	void *block = new_hit(size);
 
-	return HAK_LIKELY(block != NULL) ? block
-					 : nothrow_failed(size, 1, nothrow);
+	return HAK_LIKELY(block != NULL) ? block : new_slow(size, nothrow);
 }
 
 HAK_EXPORT void *_ZnwmSt11align_val_t(size_t size, size_t align)
 {
-	void *block = IS_POWER_OF_TWO(align) ? hak_aligned_alloc(align, size)
-					     : NULL;
-
-	return HAK_LIKELY(block != NULL || !IS_POWER_OF_TWO(align))
-		? block : new_failed(size, align, true);
+	return new_aligned(size, align, NULL);
 }
 
 HAK_EXPORT void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align,
 	const void *nothrow)
 {
-	void *block = IS_POWER_OF_TWO(align) ? hak_aligned_alloc(align, size)
-					     : NULL;
-
-	return HAK_LIKELY(block != NULL || !IS_POWER_OF_TWO(align))
-		? block : nothrow_failed(size, align, nothrow);
+	return new_aligned(size, align, nothrow);
 }
 
 void *_Znam(size_t size) ALIAS(_Znwm);
@@ -285,7 +324,8 @@ void *_ZnamSt11align_val_t(size_t size, size_t align)
 void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align,
 	const void *nothrow) ALIAS(_ZnwmSt11align_val_tRKSt9nothrow_t);
 
-/* delete: size and alignment need no look, the page map knows the bin. */
+/* delete: only checked mode looks at size and alignment, the page map knows
+ * the bin. */
 HAK_EXPORT void _ZdlPvRKSt9nothrow_t(void *block, const void *nothrow)
 {
 	(void)nothrow;
@@ -295,21 +335,32 @@ HAK_EXPORT void _ZdlPvRKSt9nothrow_t(void *block, const void *nothrow)
 HAK_EXPORT void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align,
 	const void *nothrow)
 {
-	(void)align;
 	(void)nothrow;
-	hak_free(block);
+	if (HAK_UNLIKELY(!hak_free_hit(block)))
+		hak_free_aligned_slow(block, align);
+}
+
+HAK_EXPORT void _ZdlPvSt11align_val_t(void *block, size_t align)
+{
+	if (HAK_UNLIKELY(!hak_free_hit(block)))
+		hak_free_aligned_slow(block, align);
+}
+
+/* The order of size and alignment is not C's. */
+HAK_EXPORT void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t align)
+{
+	if (HAK_UNLIKELY(!hak_free_hit(block)))
+		hak_free_aligned_sized_slow(block, align, size);
 }
 
 void _ZdlPv(void *block) ALIAS(hakmem_free);
 void _ZdaPv(void *block) ALIAS(hakmem_free);
 void _ZdlPvm(void *block, size_t size) ALIAS(hakmem_free_sized);
 void _ZdaPvm(void *block, size_t size) ALIAS(hakmem_free_sized);
-void _ZdlPvSt11align_val_t(void *block, size_t align) ALIAS(hakmem_free_sized);
-void _ZdaPvSt11align_val_t(void *block, size_t align) ALIAS(hakmem_free_sized);
-void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t align)
-	ALIAS(hakmem_free_aligned_sized);
+void _ZdaPvSt11align_val_t(void *block, size_t align)
+	ALIAS(_ZdlPvSt11align_val_t);
 void _ZdaPvmSt11align_val_t(void *block, size_t size, size_t align)
-	ALIAS(hakmem_free_aligned_sized);
+	ALIAS(_ZdlPvmSt11align_val_t);
 void _ZdaPvRKSt9nothrow_t(void *block, const void *nothrow)
 	ALIAS(_ZdlPvRKSt9nothrow_t);
 void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align,

@@ -13,6 +13,7 @@
 #include "lock.h"
 #include "options.h"
 #include "os.h"
+#include "records.h"
 #include "stats.h"
 
 #include <pthread.h>
@@ -59,8 +60,10 @@ HAK_COLD void hak_start(void)
 		hak_os_init(getauxval(AT_PAGESZ));
 		hak_options_init(environment(), getauxval(AT_SECURE) != 0);
 		hak_cache_limits_init();
-		if (hak_counters_want_hits())
+		if (hak_counters_want_hits() || hak_options.check)
 			hak_cache_close();
+		STORE_RELAXED(&hak_check_mode, hak_options.check
+			? HAK_CHECK_ON : HAK_CHECK_OFF);
 		hak_stats_start();
 		__atomic_store_n(&started, true, __ATOMIC_RELEASE);
 	}

@@ -15,6 +15,7 @@
 #include "counters.h"
 #include "lock.h"
 #include "magazine.h"
+#include "origin.h"
 #include "page_map.h"
 
 struct cached_bin {
@@ -49,6 +50,8 @@ struct heap {
 	unsigned shard;
 	/* The thread's number in the kernel, for statistics. */
 	uint32_t thread;
+	/* Where it runs, if calls are checked; its thread only. */
+	struct hak_stack_range stack;
 	/* Cap times size over all attached bins; its thread, read relaxed. */
 	size_t reserved_bytes;
 	/* Blocks in depots, in bytes; under lock, read relaxed. */

@@ -221,6 +221,26 @@ static void free_no_block(void)
 	print_one(1);
 }
 
+static void overflow(void)
+{
+	/* Read back, so that the compiler cannot know its size. */
+	char *volatile block = hakmem_malloc(100);
+
+	block[100] = 1;
+	hakmem_free(block);
+	print_one(1);
+}
+
+/* KiB that stay in use although all was freed. */
+static void held_back(void)
+{
+	size_t before = stats().live_bytes;
+
+	for (int i = 0; i < 8000; i++)
+		hakmem_free(hakmem_malloc(1000));
+	print_one((long)(stats().live_bytes - before) / 1024);
+}
+
 static void allocate(void)
 {
 	blocks[0] = hakmem_malloc(64);
@@ -292,6 +312,8 @@ static const struct measure {
 	{"queued", queued},
 	{"huge_pages", huge_pages},
 	{"free_no_block", free_no_block},
+	{"overflow", overflow},
+	{"held_back", held_back},
 	{"allocate", allocate},
 	{"counted", counted},
 };
@@ -528,6 +550,21 @@ static int counts(const struct seen *was, const struct seen *is, int which)
 	return which == 4 ? is->n[4] == 1 : is->n[which] > 0;
 }
 
+static int overflow_told(
+	const struct seen *was, const struct seen *is, int which)
+{
+	(void)which;
+	return was->signal == 0 && is->signal == SIGABRT &&
+		strstr(is->text, "hakmem: free: write past the end: ");
+}
+
+static int about_one_mib(
+	const struct seen *was, const struct seen *is, int which)
+{
+	(void)which;
+	return was->n[0] == 0 && is->n[0] > 700 && is->n[0] <= 1024;
+}
+
 static int unknown_told(const struct seen *was, const struct seen *is, int which)
 {
 	(void)which;
@@ -591,6 +628,9 @@ static const struct effect {
 		only_told, 1},
 	{"HAKMEM_INVALID_FREE", "HAKMEM_INVALID_FREE=ignore", "free_no_block",
 		only_told, 0},
+	{"HAKMEM_CHECK", "HAKMEM_CHECK=1", "overflow", overflow_told, 0},
+	{"HAKMEM_CHECK_QUARANTINE", "HAKMEM_CHECK=1 HAKMEM_CHECK_QUARANTINE=1M",
+		"held_back", about_one_mib, 0},
 	{"HAKMEM_STATS", "HAKMEM_STATS=1", "allocate", printed, 0},
 	{"HAKMEM_STATS", "HAKMEM_STATS=json", "allocate", printed, 1},
 	{"HAKMEM_STATS_FILE", "HAKMEM_STATS=1", "in_file", in_the_file, 0},

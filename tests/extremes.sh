@@ -17,6 +17,13 @@ for band in 0 1 2 3 4 5 6 7; do
 	bands="$bands HAKMEM_TINY_UNIFIED_C$band=1"
 done
 
+# Checked mode needs memory of its own, so that bounds of memory do not hold.
+checked="calloc conform-align conform-realloc conform-sizes ctor-dtor dlopen
+	dlopen-late fork interpose one-heap usable-size"
+if [ "$have_cxx" = yes ]; then
+	checked="$checked cxx-new cxx-thread-local"
+fi
+
 # Each line: assignments for one run of all programs.
 settings="HAKMEM_TINY_USE_SUPERSLAB=0
 HAKMEM_CACHE=64K
@@ -45,4 +52,11 @@ while read -r setting; do
 		ok "$program with $setting" run "$setting" "$program"
 	done
 done <"$scratch/settings"
+for program in $checked; do
+	ok "$program with HAKMEM_CHECK=1" run HAKMEM_CHECK=1 "$program"
+done
+for program in calloc conform-realloc fork; do
+	ok "$program with HAKMEM_CHECK=1 and no quarantine" run \
+		"HAKMEM_CHECK=1 HAKMEM_CHECK_QUARANTINE=0" "$program"
+done
 done_testing
