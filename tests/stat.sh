@@ -92,7 +92,7 @@ static void *thread(void *arg)
 {
 	void *kept[100] = {0};
 
-	for (unsigned i = 0, r = 1; i < 20000; i++) {
+	for (unsigned i = 0, r = 1; i < 200000; i++) {
 		r = r * 1664525 + 1013904223;
 		free(kept[r % 100]);
 		kept[r % 100] = malloc(r >> 18);
