@@ -102,7 +102,7 @@ bare() {
 	in_root "$root_dir" env -i PATH="$PATH" HOME=/root \
 		DEBIAN_FRONTEND=noninteractive \
 		sh -e -c 'cd /srv/hakmem
-			./bootstrap check
+			./bootstrap check || { cat build/test-suite.log; exit 1; }
 			./bootstrap demo
 			rm -r build
 			apt-get -q -y build-dep .
