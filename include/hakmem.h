@@ -219,7 +219,7 @@ struct hakmem_stats {
 	size_t active_bytes; /* granules and mappings handed out */
 	size_t retained_bytes; /* free granules that hold pages, for reuse */
 	size_t retain_limit_bytes; /* most of them that may stay */
-	size_t metadata_bytes; /* descriptors, page map, heaps and magazines */
+	size_t metadata_bytes; /* descriptors, page map, heaps, magazines and records */
 	size_t arenas; /* arenas */
 	size_t arena_bytes; /* address space of arenas */
 	size_t superslabs; /* SuperSlabs opened in them */

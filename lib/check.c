@@ -5,14 +5,8 @@
  *     until its free was accepted: whatever else is freed is no block.
  * I2  Two frees of a block cannot both be accepted: the record is marked under
  *     the shelf's lock.
- * I3  Blocks leave the quarantine under its lock alone, one after another; who
- *     destroys a heap holds it, so none of the heap's is on its way to the
- *     pools then.
- * I4  Reports are made with no lock held: they may end in a handler of the
+ * I3  Reports are made with no lock held: they may end in a handler of the
  *     program's that forks.  The pools are called with no shelf locked.
- *
- * Whoever holds the quarantine's lock may come here again, through what the C
- * library calls when a heap is born: it never waits for itself.
  */
 #include "check.h"
 
@@ -20,6 +14,7 @@
 #include "guard.h"
 #include "heap.h"
 #include "options.h"
+#include "quarantine.h"
 #include "report.h"
 #include "start.h"
 
@@ -130,9 +125,6 @@ static HAK_COLD void complain(const char *function, const void *pointer,
 
 /* --- allocation --- */
 
-/* Let all blocks of the quarantine go; false when there was none. */
-static bool empty_quarantine(void);
-
 static bool pools_alloc(struct hak_record *record, size_t spare, bool *zero)
 {
 	size_t room = hak_guard_room(record->size, record->align);
@@ -145,7 +137,7 @@ static bool pools_alloc(struct hak_record *record, size_t spare, bool *zero)
 	if (raw == NULL)
 		raw = hak_pools_alloc(record->owner, room, record->align,
 			zero);
-	if (raw == NULL && room <= PTRDIFF_MAX && empty_quarantine())
+	if (raw == NULL && room <= PTRDIFF_MAX && hak_quarantine_empty())
 		raw = hak_pools_alloc(record->owner, room, record->align,
 			zero);
 	record->raw = (uintptr_t)raw;
@@ -177,7 +169,7 @@ static void *take(const struct request *request)
 		return NULL;
 	record.made = origin_of(request->caller);
 	hak_guard_new(&record, !request->zero);
-	if (!enter(&record) && !(empty_quarantine() && enter(&record))) {
+	if (!enter(&record) && !(hak_quarantine_empty() && enter(&record))) {
 		hak_pools_free((void *)record.raw);
 		errno = ENOMEM;
 		return NULL;
@@ -185,95 +177,6 @@ static void *take(const struct request *request)
 	if (request->zero && !zero)
 		__builtin_memset((void *)record.block, 0, record.size);
 	return (void *)record.block;
-}
-
-/* --- the quarantine --- */
-
-/* The oldest block of a shelf goes back to its pool; false: there is none. */
-static bool let_out(struct hak_shelf *shelf, struct hak_finding *finding)
-{
-	struct hak_record *record;
-	void *raw;
-
-	hak_lock(&shelf->lock);
-	record = hak_record_pop(shelf);
-	hak_unlock(&shelf->lock);
-	if (record == NULL)
-		return false;
-	/* Nobody else takes it up: it is freed and on no list. */
-	if (!record->told)
-		finding->damage = hak_guard_written(record);
-	if (finding->damage != 0) {
-		finding->record = *record;
-		finding->pointer = (void *)record->block;
-	}
-	raw = (void *)record->raw;
-	hak_lock(&shelf->lock);
-	hak_record_drop(shelf, record);
-	hak_unlock(&shelf->lock);
-	hak_pools_free(raw);
-	return true;
-}
-
-/* Down to so many bytes, from all shelves in turn, or to the first block that
- * was written; whether any went. */
-static bool drain(size_t bytes, struct hak_finding *finding)
-{
-	static unsigned turn;
-	bool any = false;
-
-	for (unsigned empty = 0; empty < SHELVES && finding->damage == 0 &&
-	     hak_records_quarantined() > bytes;) {
-		if (let_out(&hak_shelves[turn++ % SHELVES], finding)) {
-			any = true;
-			empty = 0;
-		} else {
-			empty++;
-		}
-	}
-	return any;
-}
-
-/* The thread that lets blocks out; relaxed: only itself finds itself here. */
-static void *at_the_door;
-
-/* If another thread is at it, it does this one's work as well, but for a while
- * only: it may be slower than all others together. */
-static bool open_door(size_t bytes)
-{
-	if (LOAD_RELAXED(&at_the_door) == hak_thread_id())
-		return false;
-	if (!hak_try_lock(&hak_quarantine_lock)) {
-		if (hak_records_quarantined() / 2 <= bytes)
-			return false;
-		hak_lock(&hak_quarantine_lock);
-	}
-	STORE_RELAXED(&at_the_door, hak_thread_id());
-	return true;
-}
-
-static bool let_out_to(size_t bytes)
-{
-	struct hak_finding finding;
-	bool any = false;
-
-	do {
-		finding = (struct hak_finding){ .function = "check",
-			.what = "write after free" };
-		if (!open_door(bytes))
-			break;
-		any |= drain(bytes, &finding);
-		STORE_RELAXED(&at_the_door, NULL);
-		hak_unlock(&hak_quarantine_lock);
-		if (finding.damage != 0)
-			hak_report(&finding);
-	} while (finding.damage != 0);
-	return any;
-}
-
-static bool empty_quarantine(void)
-{
-	return let_out_to(0);
 }
 
 /* --- free --- */
@@ -362,8 +265,7 @@ static void release_block(struct release *release)
 			release->caller);
 	if (raw != NULL)
 		hak_pools_free(raw);
-	if (hak_records_quarantined() > hak_options.check_quarantine)
-		let_out_to(hak_options.check_quarantine);
+	hak_quarantine_trim();
 	hak_pools_maintain();
 	errno = saved;
 }
@@ -670,11 +572,5 @@ void hak_check_all(void)
 void hak_check_heap_end(struct locked_heap *heap)
 {
 	inspect(heap);
-	hak_lock(&hak_quarantine_lock);
-	for (unsigned i = 0; i < SHELVES; i++) {
-		hak_lock(&hak_shelves[i].lock);
-		hak_records_drop_owner(&hak_shelves[i], heap);
-		hak_unlock(&hak_shelves[i].lock);
-	}
-	hak_unlock(&hak_quarantine_lock);
+	hak_quarantine_forget(heap);
 }

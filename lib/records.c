@@ -40,6 +40,32 @@ struct hak_lock hak_quarantine_lock = HAK_LOCK_INIT(RANK_QUARANTINE);
 
 /* In bytes; atomic, relaxed. */
 static size_t quarantined;
+static size_t meta_bytes;
+
+/* Granules for records; NULL without memory. */
+static struct slab *granules_take(size_t bytes)
+{
+	struct slab *slab = hak_arena_take(
+		(unsigned)((bytes + GRANULE - 1) / GRANULE), 1, PLACE_DENSE,
+		CODE_NONE, 0);
+
+	if (slab != NULL)
+		__atomic_fetch_add(&meta_bytes, slab->granules * GRANULE,
+			__ATOMIC_RELAXED);
+	return slab;
+}
+
+static void granules_put(struct slab *slab)
+{
+	__atomic_fetch_sub(&meta_bytes, slab->granules * GRANULE,
+		__ATOMIC_RELAXED);
+	hak_arena_put(slab);
+}
+
+size_t hak_records_bytes(void)
+{
+	return LOAD_RELAXED(&meta_bytes);
+}
 
 /* Blocks are 16-aligned. */
 static uint64_t hash(uintptr_t block)
@@ -66,9 +92,7 @@ static size_t table_bytes(unsigned bits)
 /* Empty buckets in the place of what was there; false without memory. */
 static bool new_table(struct hak_shelf *shelf, unsigned bits)
 {
-	size_t granules = (table_bytes(bits) + GRANULE - 1) / GRANULE;
-	struct slab *slab = hak_arena_take((unsigned)granules, 1, PLACE_DENSE,
-		CODE_NONE, 0);
+	struct slab *slab = granules_take(table_bytes(bits));
 
 	if (slab == NULL)
 		return false;
@@ -106,7 +130,7 @@ static void grow(struct hak_shelf *shelf)
 			link_in(shelf, record);
 		}
 	}
-	hak_arena_put(home);
+	granules_put(home);
 }
 
 static void chunk_link(struct hak_shelf *shelf, struct record_chunk *chunk)
@@ -130,7 +154,7 @@ static void chunk_unlink(struct hak_shelf *shelf, struct record_chunk *chunk)
 
 static bool add_chunk(struct hak_shelf *shelf)
 {
-	struct slab *slab = hak_arena_take(1, 1, PLACE_DENSE, CODE_NONE, 0);
+	struct slab *slab = granules_take(GRANULE);
 	struct record_chunk *chunk;
 
 	if (slab == NULL)
@@ -170,7 +194,7 @@ static void record_put(struct hak_shelf *shelf, struct hak_record *record)
 	    (shelf->chunks == chunk && chunk->next == NULL))
 		return;
 	chunk_unlink(shelf, chunk);
-	hak_arena_put(chunk->home);
+	granules_put(chunk->home);
 }
 
 static bool has_room(struct hak_shelf *shelf)
@@ -308,3 +332,5 @@ void hak_records_fork_reset(void)
 		hak_lock_reset(&hak_shelves[i].lock);
 	hak_lock_reset(&hak_quarantine_lock);
 }
+
+HAK_EXPOSE(hak_note_records_bytes, meta_bytes);

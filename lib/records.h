@@ -86,6 +86,9 @@ void hak_records_visit(struct hak_shelf *shelf,
 	bool (*visit)(struct hak_shelf *, struct hak_record *, void *),
 	void *arg);
 
+/* Granules that records and tables stand in, in bytes; relaxed. */
+size_t hak_records_bytes(void);
+
 void hak_records_fork_lock(void);
 void hak_records_fork_unlock(void);
 void hak_records_fork_reset(void);

@@ -23,6 +23,7 @@
 #include "options.h"
 #include "os.h"
 #include "page_map.h"
+#include "records.h"
 #include "shard.h"
 #include "span.h"
 
@@ -102,7 +103,7 @@ static void add_memory(struct hakmem_stats *total)
 	total->mapped_bytes = total->arena_bytes + total->mapping_bytes + meta;
 	total->magazine_bytes = hak_magazine_pool_bytes();
 	total->metadata_bytes += meta + total->magazine_bytes +
-		hak_heap_chunk_bytes();
+		hak_heap_chunk_bytes() + hak_records_bytes();
 	total->purge_calls = hak_os_purge_calls();
 	total->purged_bytes = hak_os_purged_bytes();
 }

@@ -31,6 +31,7 @@
 #include "heap.h"
 #include "locked_heap.h"
 #include "mapping.h"
+#include "records.h"
 #include "shard.h"
 #include "span.h"
 #include "tap.h"
@@ -419,7 +420,8 @@ static void check_balance(void)
 			hak_span_live_bytes(), hak_locked_heap_live_bytes());
 	if (hak_mapping_count() > 8)
 		fuzz_wrong("%zu mappings are left", hak_mapping_count());
-	used = hak_arena_used_bytes() - hak_magazine_pool_bytes();
+	used = hak_arena_used_bytes() - hak_magazine_pool_bytes() -
+	       hak_records_bytes();
 	if (used > 64 * GRANULE)
 		fuzz_wrong("%zu bytes of granules are lost", used);
 	if (hak_arena_dirty_bytes() != 0)

@@ -15,6 +15,7 @@
 #include "locked_heap.h"
 #include "mapping.h"
 #include "os.h"
+#include "records.h"
 #include "shard.h"
 #include "span.h"
 #include "tap.h"
@@ -236,7 +237,8 @@ static void check_end(void)
 	       hak_locked_heap_live_bytes();
 	if (lost != 0)
 		wrong("%zu bytes of blocks are lost", lost);
-	lost = hak_arena_used_bytes() - hak_magazine_pool_bytes();
+	lost = hak_arena_used_bytes() - hak_magazine_pool_bytes() -
+	       hak_records_bytes();
 	if (lost > 16 * GRANULE)
 		wrong("%zu bytes of granules are lost", lost);
 }

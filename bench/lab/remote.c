@@ -445,7 +445,8 @@ static void add_memory(struct remote *remote, struct hakmem_stats *to)
 	to->mapped_bytes = to->arena_bytes + to->mapping_bytes + meta;
 	to->magazine_bytes = number(remote, NOTE_magazine_chunks) * GRANULE;
 	to->metadata_bytes += meta + to->magazine_bytes +
-		number(remote, NOTE_heap_chunk_bytes);
+		number(remote, NOTE_heap_chunk_bytes) +
+		number(remote, NOTE_records_bytes);
 	to->purge_calls = number(remote, NOTE_purge_calls);
 	to->purged_bytes = number(remote, NOTE_purged_bytes);
 }
