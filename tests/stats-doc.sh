@@ -19,6 +19,15 @@ is "$(page_lines)" "$(table_lines)" "hakmem(7) has every statistic"
 is "$(grep -c '^HAKMEM_STAT(' "$top_srcdir/lib/stats.def")" \
 	"$(table_lines | grep -c ' ')" "no row was missed"
 
+# A group is an item of the outer list, its names are a list within it.
+misplaced() {
+	sed -n '/^\.Sh STATISTICS/,/^\.Ss JSON/p' "$top_srcdir/man/hakmem.7" |
+		awk '/^\.Bl/ { depth++ }
+			/^\.El/ { depth-- }
+			/^\.It Li/ && depth != 1 || /^\.It Va/ && depth != 2'
+}
+is "$(misplaced)" "" "groups and names are on levels of their own"
+
 # The counters, which the page has in the same form.
 counter_lines() {
 	tr '\n' ' ' <"$top_srcdir/lib/counters.def" | sed 's/HAKMEM_/\n&/g' |
