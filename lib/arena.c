@@ -25,6 +25,7 @@
 #include "options.h"
 #include "os.h"
 #include "page_map.h"
+#include "probe.h"
 
 #define ARENA_GRANULES 1024
 #define WORDS (ARENA_GRANULES / 64)
@@ -240,6 +241,7 @@ static struct arena *arena_make(unsigned granules)
 	add(&opened_superslabs, 1);
 	add(&reserved_granules, granules);
 	add(&head_granules, arena->head);
+	HAK_PROBE(arena, base, size);
 	return arena;
 }
 

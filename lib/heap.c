@@ -20,6 +20,7 @@
 #include "mapping.h"
 #include "options.h"
 #include "os.h"
+#include "probe.h"
 #include "records.h"
 #include "shard.h"
 #include "span.h"
@@ -250,6 +251,7 @@ static HAK_COLD struct heap *heap_birth(void)
 	hak_heap = heap;
 	hak_counters_begin(heap->counters, heap->shard);
 	hak_background_note_birth(heap->thread);
+	HAK_PROBE(heap_birth, heap, heap->thread);
 	/* May allocate, and finds the heap in place. */
 	if (pthread_setspecific(exit_key, heap) != 0) {
 		heap_exit(heap);
@@ -268,6 +270,7 @@ static void heap_exit(void *arg)
 
 	hak_heap = hak_heap_dead();
 	hak_background_note_exit(heap->thread);
+	HAK_PROBE(heap_exit, heap, heap->thread);
 	hak_cache_teardown(heap);
 	hak_lock(&registry_lock);
 	hak_counters_end(heap->counters);

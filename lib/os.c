@@ -12,6 +12,7 @@
 #include "os.h"
 
 #include "lock.h"
+#include "probe.h"
 
 #include <errno.h>
 #include <linux/mman.h>
@@ -192,6 +193,7 @@ bool hak_os_purge(void *start, size_t size)
 	if (ok) {
 		__atomic_fetch_add(&purge_calls, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&purged_bytes, size, __ATOMIC_RELAXED);
+		HAK_PROBE(purge, start, size);
 	}
 	return ok && purge_zeroes;
 }

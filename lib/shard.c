@@ -19,6 +19,7 @@
 #include "options.h"
 #include "os.h"
 #include "page_map.h"
+#include "probe.h"
 
 struct shard hak_shards[SHARDS_MAX];
 unsigned hak_shard_count = 1;
@@ -574,6 +575,7 @@ void hak_shard_flush(unsigned bin, void **blocks, unsigned n)
 	struct finding finding = { NULL, NULL };
 	struct slab *release = NULL;
 
+	HAK_PROBE(flush, hak_bins[bin].size, n);
 	while (n != 0) {
 		struct slab *first = hak_page_map_slab(hak_untag(blocks[0]));
 		unsigned shard = home_of(first);

@@ -15,6 +15,7 @@
 #include "options.h"
 #include "os.h"
 #include "page_map.h"
+#include "probe.h"
 
 static size_t live_bytes;
 static size_t live_blocks;
@@ -91,6 +92,7 @@ struct slab *hak_span_take(size_t size, size_t align,
 	slab->owner = owner;
 	STORE_RELAXED(&slab->bits[SLAB_OUT], 1);
 	account(bytes, 0);
+	HAK_PROBE(span, slab->base, bytes);
 	return slab;
 }
 

@@ -20,6 +20,7 @@
 #include "unified_cache.h"
 
 #include "cache_limits.h"
+#include "probe.h"
 #include "shard.h"
 
 #define SPARES_MAX 8
@@ -217,6 +218,7 @@ static void *swap_in(struct heap *heap, unsigned bin, struct magazine *full)
 {
 	struct cached_bin *cb = &heap->bin[bin];
 
+	HAK_PROBE(refill, size_of(bin), MAGAZINE_BLOCKS);
 	spare_put(heap, hak_magazine_of_end(cb->end));
 	cb->end = hak_magazine_end(full);
 	STORE_RELAXED(hak_stack(heap, bin), cb->end - 1);
@@ -288,6 +290,7 @@ void *hak_cache_refill(struct heap *heap, unsigned bin)
 	n = hak_shard_take(shard_of(heap), bin, start, MIN(cb->batch, cb->cap));
 	if (n == 0)
 		return NULL;
+	HAK_PROBE(refill, size_of(bin), n);
 	if (cb->batch < limits_of(bin)->batch_max)
 		cb->batch = (uint8_t)MIN(cb->batch * 2u, limits_of(bin)->batch_max);
 	STORE_RELAXED(stack, start + n - 1);
@@ -316,6 +319,7 @@ static bool exchange(struct heap *heap, unsigned bin)
 
 	if (empty == NULL)
 		return false;
+	HAK_PROBE(exchange, size_of(bin), full);
 	cb->end = hak_magazine_end(empty);
 	STORE_RELAXED(hak_stack(heap, bin), start_of(cb));
 	if (cb->depot_max != 0)
