@@ -37,6 +37,11 @@ need() { # package ...: install with apt-get what is not there
 		-o DPkg::Lock::Timeout=600 --no-install-recommends "${missing[@]}"
 }
 
+# What a compiler has to say of our files.
+warnings() { # log
+	grep -E '^[^ ]+\.(c|h|cpp|def):[0-9]+:[0-9]+: warning: ' "$1"
+}
+
 part() { # name command ...
 	local name=$1 log=$work_dir/$1.log begin=$SECONDS status=0
 	shift
@@ -50,7 +55,7 @@ part() { # name command ...
 	) >"$log" 2>&1
 	status=$?
 	set -e
-	if [ "$status" -eq 0 ]; then
+	if [ "$status" -eq 0 ] && ! warnings "$log"; then
 		echo "ci: $name: passed in $((SECONDS - begin)) s"
 		return 0
 	fi
@@ -79,6 +84,12 @@ build() { # name [configure argument ...]
 build_and_check() { # name [configure argument ...]
 	build "$@"
 	make -j2 check
+}
+
+# With the short form of the tests that look inside.
+build_alone() { # name [configure argument ...]
+	build "$1" --disable-shared "${@:2}"
+	TEST_SHORT=1 make -j2 check-namespaced
 }
 
 # The tests that leave the process's malloc alone. Addresses are not

@@ -18,7 +18,12 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+/* gcc wants an alias to have the attributes of what it stands for. */
+#if defined __has_attribute && __has_attribute(copy)
 #define ALIAS(name) HAK_EXPORT __attribute__((alias(#name), copy(name)))
+#else
+#define ALIAS(name) HAK_EXPORT __attribute__((alias(#name)))
+#endif
 
 const struct hak_entry_points *hak_forward;
 

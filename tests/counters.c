@@ -26,16 +26,12 @@ static unsigned bin;
 #define HOLDS(compiled, passed, name)                                          \
 	((compiled) ? (void)ok(passed, name) : skip(1, "not compiled in"))
 
-/* Zero-length where nothing is compiled in. */
-static struct {
-	struct hak_snapshot snapshot;
-	struct hak_snapshot_heap rows[THREADS + 4];
-} now;
+static struct hak_snapshot now;
 
 static const struct hak_counters *take(void)
 {
-	hak_stats_take(&now.snapshot, 0);
-	return (const struct hak_counters *)(void *)now.snapshot.counters;
+	hak_stats_take(&now, 0);
+	return (const struct hak_counters *)(void *)now.counters;
 }
 
 static void fill(int n)
@@ -143,7 +139,7 @@ static void *work(void *arg)
 
 static void test_threads(void)
 {
-	const struct hak_snapshot *s = &now.snapshot;
+	const struct hak_snapshot *s = &now;
 	const struct hak_counters *c;
 	pthread_t threads[THREADS];
 	size_t depots = 0, spilled = 0;

@@ -252,7 +252,7 @@ int main(int argc, char **argv)
 		peak_live, excess);
 	is_int(failures, 0, "no block was damaged, short or misaligned");
 	is_int(live, 0, "every block was freed");
-	if (NAMESPACED || SHARDS) {
+	if (NAMESPACED || SHARDS != 0) {
 		skip(2, "memory is judged under the preload library");
 		return done();
 	}
