@@ -40,6 +40,31 @@ compiled() {
 	code "$top_srcdir/lib/alloc.c" "$scratch/with" &&
 		grep -q hak_counters "$scratch/with"
 }
+stock=$top_builddir
 top_builddir=$scratch
 ok "a group that is compiled in would be seen" compiled
+
+# With every group compiled in, calls that a thread's stack serves, or passes on,
+# run the same instructions: those stand in the entry points.
+sed 's/^\(#define HAKMEM_[A-Z_]*_COMPILED\) 0/\1 1/' "$stock/config.h" \
+	>"$scratch/config.h"
+is "$(grep -c '^#define HAKMEM_[A-Z_]*_COMPILED 1' "$scratch/config.h")" 5 \
+	"all groups are compiled in"
+
+# Names of targets instead of their addresses.
+entry_points() { # out
+	code "$top_srcdir/lib/api.c" "$scratch/all" || return
+	for function in hakmem_malloc hakmem_free hakmem_realloc; do
+		sed -n "/<$function>:/,/^\$/p" "$scratch/all" |
+			sed -E 's/^ *[0-9a-f]+://; s/^[0-9a-f]+ //'
+	done >"$1"
+	[ -s "$1" ]
+}
+same_entry_points() {
+	entry_points "$scratch/with" && top_builddir=$stock &&
+		entry_points "$scratch/without" &&
+		cmp "$scratch/with" "$scratch/without"
+}
+ok "malloc and free are the same with all of them" same_entry_points
+ok "and are not empty" test "$(grep -c ret "$scratch/without")" -ge 2
 done_testing
