@@ -206,7 +206,7 @@ static const char *fault(const struct release *release,
 /* The block is no longer the program's.  Returns what goes back to the pools
  * at once: a block of which the quarantine could not hold a few. */
 static void *accept(struct hak_shelf *shelf, struct hak_record *record,
-	struct hak_caller caller)
+	const struct release *release)
 {
 	void *raw = (void *)record->raw;
 
@@ -214,8 +214,10 @@ static void *accept(struct hak_shelf *shelf, struct hak_record *record,
 		hak_record_drop(shelf, record);
 		return raw;
 	}
-	record->unmade = origin_of(caller);
+	record->unmade = origin_of(release->caller);
 	record->freed = true;
+	if (release->told)
+		hak_guard_around(record);
 	hak_guard_freed(record);
 	hak_record_push(shelf, record);
 	return NULL;
@@ -240,7 +242,7 @@ static enum outcome try_release(const struct release *release, void **raw,
 		finding->record = *record;
 		outcome = FAULTY;
 	} else {
-		*raw = accept(shelf, record, release->caller);
+		*raw = accept(shelf, record, release);
 	}
 	hak_unlock(&shelf->lock);
 	return outcome;
@@ -316,7 +318,7 @@ static bool resize_in_place(const struct release *release, size_t size,
 		record->size = size;
 		record->align = MIN(record->align, ALIGN_LEAST);
 		record->made = origin_of(release->caller);
-		hak_guard_tail(record);
+		hak_guard_around(record);
 	}
 	hak_unlock(&shelf->lock);
 	return ok;

@@ -71,21 +71,20 @@ bool hak_guard_fits(const struct hak_record *record, size_t size)
 	return size <= left - GUARD_LEAST;
 }
 
-void hak_guard_tail(const struct hak_record *record)
+void hak_guard_around(const struct hak_record *record)
 {
+	size_t head = head_bytes(record);
+
+	fill(record->block - head, head, GUARD_BYTE);
 	fill(record->block + record->size, tail_bytes(record), GUARD_BYTE);
 }
 
 void hak_guard_new(struct hak_record *record, bool junk)
 {
-	size_t head;
-
 	record->block = record->raw + MAX(record->align, GUARD_LEAST);
-	head = head_bytes(record);
-	fill(record->block - head, head, GUARD_BYTE);
+	hak_guard_around(record);
 	if (junk)
 		fill(record->block, MIN(record->size, FILL_MOST), NEW_BYTE);
-	hak_guard_tail(record);
 }
 
 uintptr_t hak_guard_damage(const struct hak_record *record)

@@ -20,9 +20,10 @@ size_t hak_guard_room(size_t size, size_t align);
 /* What the pools gave becomes a block: raw, raw_size, size and align are set.
  * junk: its contents need not stay as they are. */
 void hak_guard_new(struct hak_record *record, bool junk);
-/* Another size for a block that stays where it is, if it may have that. */
+/* Whether a block may have another size where it is; the patterns around it,
+ * anew, for one that was resized or whose damage was told. */
 bool hak_guard_fits(const struct hak_record *record, size_t size);
-void hak_guard_tail(const struct hak_record *record);
+void hak_guard_around(const struct hak_record *record);
 
 /* The address of a byte before or behind the block that was overwritten, the
  * nearest one; 0 when there is none. */

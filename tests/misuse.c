@@ -297,6 +297,13 @@ extern void _ZdlPvm(void *, size_t) __attribute__((weak));
 extern void _ZdlPvSt11align_val_t(void *, size_t) __attribute__((weak));
 extern void _ZdlPvmSt11align_val_t(void *, size_t, size_t)
 	__attribute__((weak));
+extern void *_Znwm(size_t) __attribute__((weak));
+extern void *_ZnwmSt11align_val_t(size_t, size_t) __attribute__((weak));
+/* First-class heaps: hakmem's own. */
+extern void *hakmem_heap_new(void) __attribute__((weak));
+extern void hakmem_heap_destroy(void *) __attribute__((weak));
+extern void *hakmem_heap_malloc(void *, size_t) __attribute__((weak));
+extern void *hakmem_heap_realloc(void *, void *, size_t) __attribute__((weak));
 
 static void need(int there)
 {
@@ -339,20 +346,161 @@ static void free_sized_of_aligned(size_t n)
 
 static void delete_wrong_size(size_t n)
 {
-	need(_ZdlPvm != NULL);
-	_ZdlPvm(names(block(n)), n - 8);
+	need(_ZdlPvm != NULL && _Znwm != NULL);
+	_ZdlPvm(names(_Znwm(n)), n - 8);
 }
 
 static void delete_wrong_alignment(size_t n)
 {
-	need(_ZdlPvSt11align_val_t != NULL);
-	_ZdlPvSt11align_val_t(names(aligned_alloc(64, n)), 32);
+	need(_ZdlPvSt11align_val_t != NULL && _ZnwmSt11align_val_t != NULL);
+	_ZdlPvSt11align_val_t(names(_ZnwmSt11align_val_t(n, 64)), 32);
 }
 
 static void delete_aligned_wrong_size(size_t n)
 {
-	need(_ZdlPvmSt11align_val_t != NULL);
-	_ZdlPvmSt11align_val_t(names(aligned_alloc(64, n)), n + 8, 64);
+	need(_ZdlPvmSt11align_val_t != NULL && _ZnwmSt11align_val_t != NULL);
+	_ZdlPvmSt11align_val_t(names(_ZnwmSt11align_val_t(n, 64)), n + 8, 64);
+}
+
+/* Each function that allocates: what it gave, overflown by one. */
+static void past_the_end_of(unsigned char *p, size_t n)
+{
+	p[n] ^= 1;
+	free(names(p));
+}
+
+static void past_calloc(size_t n)
+{
+	past_the_end_of(calloc(1, n), n);
+}
+
+static void past_aligned_alloc(size_t n)
+{
+	past_the_end_of(aligned_alloc(256, n), n);
+}
+
+static void past_memalign(size_t n)
+{
+	past_the_end_of(memalign(4096, n), n);
+}
+
+static void past_valloc(size_t n)
+{
+	past_the_end_of(valloc(n), n);
+}
+
+static void past_posix_memalign(size_t n)
+{
+	void *p = NULL;
+
+	if (posix_memalign(&p, 32, n))
+		_exit(98);
+	past_the_end_of(p, n);
+}
+
+static void past_reallocarray(size_t n)
+{
+	past_the_end_of(reallocarray(block(8), 1, n), n);
+}
+
+static void past_new(size_t n)
+{
+	need(_Znwm != NULL);
+	past_the_end_of(_Znwm(n), n);
+}
+
+static void past_heap_malloc(size_t n)
+{
+	need(hakmem_heap_malloc != NULL);
+	past_the_end_of(hakmem_heap_malloc(hakmem_heap_new(), n), n);
+}
+
+static void past_heap_realloc(size_t n)
+{
+	void *heap;
+
+	need(hakmem_heap_realloc != NULL);
+	heap = hakmem_heap_new();
+	past_the_end_of(hakmem_heap_realloc(heap, hakmem_heap_malloc(heap, 8),
+			n), n);
+}
+
+static void past_heap_destroyed(size_t n)
+{
+	unsigned char *p;
+	void *heap;
+
+	need(hakmem_heap_malloc != NULL);
+	heap = hakmem_heap_new();
+	p = names(hakmem_heap_malloc(heap, n));
+	p[n] ^= 1;
+	hakmem_heap_destroy(heap);
+}
+
+static void free_heap_twice(size_t n)
+{
+	void *p, *q;
+
+	need(hakmem_heap_malloc != NULL);
+	p = hakmem_heap_new();
+	q = hakmem_heap_malloc(p, n);
+	hakmem_heap_malloc(p, n);
+	free(q);
+	free(names(q));
+}
+
+static void free_of_destroyed_heap(size_t n)
+{
+	void *heap, *p;
+
+	need(hakmem_heap_malloc != NULL);
+	heap = hakmem_heap_new();
+	p = hakmem_heap_malloc(heap, n);
+	hakmem_heap_destroy(heap);
+	free(names(p));
+}
+
+static void free_in_child_again(size_t n)
+{
+	void *p = block(n);
+	int status;
+	pid_t child;
+
+	free(p);
+	child = fork();
+	if (!child)
+		free(names(p));
+	if (!child)
+		_exit(0);
+	waitpid(child, &status, 0);
+	if (WIFSIGNALED(status))
+		abort();
+}
+
+/* Crash handlers allocate, and start a debugger. */
+static void forks_and_allocates(int signal)
+{
+	pid_t child = fork();
+
+	(void)signal;
+	free(block(100));
+	if (!child)
+		_exit(0);
+	waitpid(child, NULL, 0);
+}
+
+static void write_after_free_with_handler(size_t n)
+{
+	signal(SIGABRT, forks_and_allocates);
+	for (int i = 0; i < 100000; i++) {
+		unsigned char *p = block(n);
+
+		free(p);
+		if (i == 5)
+			names(p);
+		if (i == 5)
+			p[0] ^= 1;
+	}
 }
 
 #define DOUBLE "free", "double free"
@@ -599,6 +747,22 @@ static const struct misuse misuses[] = {
 	{"free_aligned_sized, wrong alignment, huge",
 		free_aligned_wrong_alignment, 40000001, {NOTHING},
 		{AT_ONCE, "free_aligned_sized", "wrong alignment"}},
+#define PAST_OF(function)                                                      \
+	{"one past the end, " #function, past_##function, 100, {NOTHING},      \
+		{AT_ONCE, PAST}}
+	PAST_OF(calloc), PAST_OF(aligned_alloc), PAST_OF(memalign),
+	PAST_OF(valloc), PAST_OF(posix_memalign), PAST_OF(reallocarray),
+	PAST_OF(new), PAST_OF(heap_malloc), PAST_OF(heap_realloc),
+	{"past the end, heap destroyed", past_heap_destroyed, 100, {NOTHING},
+		{AT_ONCE, "check", "write past the end"}},
+	{"free twice, first-class heap", free_heap_twice, 100,
+		{AT_ONCE, DOUBLE}, {AT_ONCE, DOUBLE}},
+	{"block of a destroyed heap", free_of_destroyed_heap, 100,
+		{AT_ONCE, INVALID}, {AT_ONCE, INVALID}},
+	{"free twice, before and after fork", free_in_child_again, 100,
+		{AT_ONCE, DOUBLE}, {AT_ONCE, DOUBLE}},
+	{"write after free, with a handler", write_after_free_with_handler,
+		1000, {NOTHING}, {AT_ONCE, "check", "write after free"}},
 	{"free_sized of an aligned block", free_sized_of_aligned, 200,
 		{NOTHING}, {AT_ONCE, "free_sized", "wrong alignment"}},
 	{"free_sized twice", free_sized_twice, 48, {AT_ONCE, DOUBLE},
@@ -738,6 +902,8 @@ static int frees_wildly(void)
 
 	free(names(in_data + 2));
 	free(names(block(2048 KB) + 16));
+	if (CHECKED)
+		write_past_end(100);
 	for (size_t n = 1; n < 100000; n = n * 2 + 1) {
 		void *q = malloc(n);
 
@@ -798,7 +964,8 @@ int main(int argc, char **argv)
 			ok(is_caught(&misuses[i]), "%s", misuses[i].name);
 	ok(policy_is_followed("abort", SIGABRT, 1),
 		"HAKMEM_INVALID_FREE=abort");
-	ok(policy_is_followed("warn", 0, 2), "HAKMEM_INVALID_FREE=warn");
+	ok(policy_is_followed("warn", 0, CHECKED ? 3 : 2),
+		"HAKMEM_INVALID_FREE=warn");
 	ok(policy_is_followed("ignore", 0, 0), "HAKMEM_INVALID_FREE=ignore");
 	return done();
 }
