@@ -19,7 +19,8 @@ done
 
 # Checked mode needs memory of its own, so that bounds of memory do not hold.
 checked="calloc conform-align conform-realloc conform-sizes ctor-dtor dlopen
-	dlopen-late fork interpose one-heap usable-size"
+	dlopen-late fork interpose one-heap usable-size api
+	threads-stress-api"
 if [ "$have_cxx" = yes ]; then
 	checked="$checked cxx-new cxx-thread-local"
 fi
@@ -56,7 +57,7 @@ for program in $checked; do
 	ok "$program with HAKMEM_CHECK=1" run HAKMEM_CHECK=1 "$program"
 done
 # The kernel refuses what its records need, too.
-for program in calloc conform-realloc fork inject; do
+for program in calloc conform-realloc inject thread-exit; do
 	ok "$program with HAKMEM_CHECK=1 and no quarantine" run \
 		"HAKMEM_CHECK=1 HAKMEM_CHECK_QUARANTINE=0" "$program"
 done
