@@ -117,6 +117,50 @@ static int child_works(const char *path, const char *prefix, int mode)
 	return child_succeeds(visiting_child, &visit, 30, path);
 }
 
+/* Two copies that know nothing of each other, in namespaces of their own, and
+ * threads that use both by turns. */
+struct copies {
+	struct family family[2];
+	int good;
+};
+
+static void *uses_both(void *arg)
+{
+	struct copies *copies = arg;
+
+	for (int i = 0; i < 20; i++)
+		if (!family_works(&copies->family[i % 2]))
+			return NULL;
+	return copies;
+}
+
+static int two_namespaces(void *arg)
+{
+	static struct copies copies;
+	void *handle[2], *result;
+	pthread_t thread[3];
+
+	for (int i = 0; i < 2; i++) {
+		handle[i] = dlmopen(LM_ID_NEWLM, arg, RTLD_NOW | RTLD_LOCAL);
+		if (!handle[i] ||
+			!look_up(handle[i], "hakmem_", &copies.family[i])) {
+			fprintf(stderr, "%s", dlerror());
+			return 1;
+		}
+	}
+	if (copies.family[0].malloc == copies.family[1].malloc)
+		return 2;
+	for (int i = 0; i < 3; i++)
+		pthread_create(&thread[i], NULL, uses_both, &copies);
+	for (int i = 0; i < 3; i++) {
+		pthread_join(thread[i], &result);
+		if (!result)
+			return 3;
+	}
+	dlclose(handle[0]);
+	return !family_works(&copies.family[1]);
+}
+
 /* The other library stands beside the one that is preloaded elsewhere. */
 static void path_of_libhakmem(char *path, size_t room, const char *preload)
 {
@@ -138,7 +182,7 @@ int main(void)
 	if (!preload || !*preload || !strcmp(preload, "none"))
 		skip_all("no library was named or built");
 	path_of_libhakmem(linked, sizeof linked, preload);
-	plan(5);
+	plan(6);
 	ok(child_works(linked, "hakmem_", RTLD_NOW | RTLD_LOCAL),
 		"libhakmem opened late");
 	ok(child_works(linked, "hakmem_", RTLD_NOW | RTLD_DEEPBIND),
@@ -148,5 +192,7 @@ int main(void)
 	ok(child_works(preload, "", RTLD_NOW | RTLD_LOCAL), "and its malloc");
 	ok(child_works(preload, "", RTLD_NOW | RTLD_GLOBAL),
 		"and visible to all");
+	ok(child_succeeds(two_namespaces, linked, 30, linked),
+		"two copies in namespaces of their own");
 	return done();
 }

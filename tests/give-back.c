@@ -27,6 +27,8 @@ enum { SIZE = 1024, MANY = 640 };
 /* --- The C library refuses ------------------------------------------------ */
 
 static bool no_keys, no_values;
+/* The one made last: a sanitizer has some of its own. */
+static pthread_key_t our_key;
 /* Found when first needed: a sanitizer makes keys before main(). */
 static void *real(const char *name)
 {
@@ -36,10 +38,14 @@ static void *real(const char *name)
 int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
 {
 	static int (*create)(pthread_key_t *, void (*)(void *));
+	int error;
 
 	if (create == NULL)
 		create = real("pthread_key_create");
-	return no_keys ? EAGAIN : create(key, destructor);
+	error = no_keys ? EAGAIN : create(key, destructor);
+	if (error == 0)
+		our_key = *key;
+	return error;
 }
 
 int pthread_setspecific(pthread_key_t key, const void *value)
@@ -48,7 +54,8 @@ int pthread_setspecific(pthread_key_t key, const void *value)
 
 	if (set == NULL)
 		set = real("pthread_setspecific");
-	return no_values ? ENOMEM : set(key, (uintptr_t)value);
+	return no_values && key == our_key ? ENOMEM
+					   : set(key, (uintptr_t)value);
 }
 
 /* --- Trim ----------------------------------------------------------------- */

@@ -7,7 +7,11 @@
 #include "limit.h"
 #include "stats.h"
 
+#include "os.h"
 #include "tap.h"
+
+#include <signal.h>
+#include <sys/stat.h>
 
 /* The insides alone: there is no other library to pass calls to. */
 const struct hak_entry_points *hak_forward;
@@ -104,16 +108,154 @@ static void test_purged(void)
 	empty(left);
 }
 
+/* A program that touches all it takes: what counts is what is resident, but
+ * for the ends of slabs that are being carved, and their records. */
+static size_t statm_resident(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	if (file == NULL || fscanf(file, "%*s %lu", &pages) != 1)
+		bail("/proc/self/statm cannot be read");
+	fclose(file);
+	return pages * hak_page_size;
+}
+
+static void count_and_resident(void)
+{
+	size_t used = hak_limit_used(), rss = statm_resident(), n = 0;
+	uint32_t state = 1;
+
+	/* A huge page is resident whole. */
+	hak_options.thp = HAK_THP_NEVER;
+	hak_options.limit = 400 * MIB;
+	while (hak_limit_used() < used + 300 * MIB && n < MOST) {
+		size_t size = 16 + (state >> 8) % (n % 50 == 0 ? 900000 : 3000);
+
+		blocks[n] = hak_malloc(size);
+		if (blocks[n] == NULL)
+			_exit(2);
+		memset(blocks[n], 1, hak_usable_size(blocks[n]));
+		n++;
+		state = state * 1664525 + 1013904223;
+	}
+	used = hak_limit_used() - used;
+	rss = statm_resident() - rss;
+	fprintf(stderr, "%zu KiB counted, %zu KiB resident", used / KIB,
+		rss / KIB);
+	if (used > rss ? used - rss > used / 100 * 3 : rss - used > rss / 100 * 3)
+		_exit(3);
+}
+
+/* A sanitizer's shadow is resident as well. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { shadowed = 1 };
+#else
+enum { shadowed = 0 };
+#endif
+
+static void test_count(void)
+{
+	char errors[256];
+	int status;
+
+	if (shadowed) {
+		skip(1, "a sanitizer's shadow is resident as well");
+		return;
+	}
+	tap_child(count_and_resident, &status, errors, sizeof errors);
+	is_int(status, 0, "the count is the RSS, within 3 %%: %s", errors);
+}
+
+/* --- In a container --------------------------------------------------------- */
+
+#define CONTAINER (96 * MIB)
+
+static const char *const controllers[][2] = {
+	{"/sys/fs/cgroup", "memory.max"},
+	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"},
+};
+static char container[128];
+
+static bool write_file(const char *name, size_t number)
+{
+	char path[256];
+	FILE *file;
+	bool ok;
+
+	snprintf(path, sizeof path, "%s/%s", container, name);
+	file = fopen(path, "w");
+	if (file == NULL)
+		return false;
+	ok = fprintf(file, "%zu", number) > 0;
+	return fclose(file) == 0 && ok;
+}
+
+static bool make_container(void)
+{
+	for (size_t i = 0; i < COUNT_OF(controllers); i++) {
+		snprintf(container, sizeof container, "%s/hakmem-test-%d",
+			controllers[i][0], (int)getpid());
+		if (mkdir(container, 0755) != 0)
+			continue;
+		if (write_file(controllers[i][1], CONTAINER))
+			return true;
+		rmdir(container);
+	}
+	return false;
+}
+
+/* Take three times what the container holds, or as much as there is. */
+static void fill_container(void)
+{
+	size_t n = 0;
+
+	if (!write_file("cgroup.procs", (size_t)getpid()))
+		_exit(2);
+	for (; n < 3 * CONTAINER / 3000; n++) {
+		blocks[n] = hak_malloc(3000);
+		if (blocks[n] == NULL)
+			break;
+		memset(blocks[n], 1, 3000);
+	}
+	_exit(n * 3000 >= 3 * CONTAINER ? 3
+		: n * 3000 < CONTAINER / 2 ? 4 : 0);
+}
+
+static void test_container(void)
+{
+	char errors[256];
+	int status, killed;
+
+	if (!make_container()) {
+		skip(1, "no memory cgroup can be made here");
+		return;
+	}
+	/* Else the case would pass whatever happens. */
+	hak_options.limit = 0;
+	killed = tap_child(fill_container, &status, errors, sizeof errors);
+	hak_options.limit = CONTAINER - CONTAINER / 4;
+	if (killed != SIGKILL)
+		skip(1, "a memory cgroup has no effect here");
+	else if (tap_child(fill_container, &status, errors, sizeof errors) == 0)
+		is_int(status, 0, "container: NULL comes before the kernel");
+	else
+		ok(false, "container: killed by signal %d", WTERMSIG(status));
+	rmdir(container);
+}
+
 int main(void)
 {
 	static const size_t sizes[] = { 32, 1000, 5000, 100000, 3000000 };
 
-	plan(4 * COUNT_OF(sizes) + 9);
+	plan(4 * COUNT_OF(sizes) + 9 + 2);
+	test_count();
 	hak_options.limit = LIMIT;
 	for (size_t i = 0; i < COUNT_OF(sizes); i++)
 		test_size(sizes[i], 36 * MIB);
 	test_growth();
 	test_untouched();
 	test_purged();
+	test_container();
 	return done();
 }
