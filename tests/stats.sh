@@ -189,6 +189,41 @@ PYTHON
 ok "python3: what it takes and gives back" \
 	on python3 "$scratch/account.py"
 
+# Small objects and large ones, by what Python says of their sizes; the rest is
+# what the interpreter keeps for itself meanwhile.
+cat >"$scratch/objects.py" <<'PYTHON'
+import ctypes, json, random
+library = ctypes.CDLL(None)
+good_size = library.hakmem_good_size
+good_size.restype, good_size.argtypes = ctypes.c_size_t, [ctypes.c_size_t]
+chunks = []
+WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+write = WRITE(lambda _, text: chunks.append(text))
+def live():
+    del chunks[:]
+    library.hakmem_stats_print(1, write, None)
+    return json.loads(b"".join(chunks))["program"]["live_bytes"]
+COUNT = 5000
+kept = [None] * COUNT
+sizes = [random.randrange(1, random.choice((100, 2000, 60000)))
+    for _ in range(COUNT)]
+def account(sizes):
+    head = good_size(bytearray(0).__sizeof__())
+    return sum(good_size(n + 1) + head for n in sizes)
+live()
+before = live()
+for i, n in enumerate(sizes):
+    kept[i] = bytearray(n)
+error = live() - before - account(sizes)
+assert abs(error) < 32768, error
+for i in range(0, COUNT, 2):
+    kept[i] = None
+error = live() - before - account(sizes[1::2])
+assert abs(error) < 32768, error
+PYTHON
+ok "python3: live bytes are those of its objects" \
+	on PYTHONMALLOC=malloc python3 "$scratch/objects.py"
+
 cat >"$scratch/info.py" <<'PYTHON'
 import ctypes, sys, xml.etree.ElementTree as tree
 library = ctypes.CDLL(None)
