@@ -9,6 +9,7 @@
  */
 #include "alloc.h"
 
+#include "budget.h"
 #include "check.h"
 #include "due.h"
 #include "forward.h"
@@ -24,7 +25,7 @@
 static void maintain_if_due(void)
 {
 	if (HAK_UNLIKELY(LOAD_RELAXED(&hak_due) != 0))
-		hak_heap_maintain();
+		hak_budget_maintain();
 }
 
 /* It may be the first call of a process, whose options nobody has read yet. */
@@ -108,7 +109,7 @@ static void *alloc_try(size_t size, size_t align, bool *zero)
  * addresses. */
 static bool may_recover(size_t size)
 {
-	return size >> 47 == 0 && hak_heap_recover();
+	return size >> 47 == 0 && hak_budget_recover();
 }
 
 static void *alloc(size_t size, size_t align, bool *zero)

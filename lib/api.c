@@ -6,6 +6,7 @@
  */
 #include "alloc.h"
 #include "background.h"
+#include "budget.h"
 #include "check.h"
 #include "forward.h"
 #include "hakmem.h"
@@ -116,7 +117,7 @@ HAK_EXPORT int hakmem_trim(size_t pad)
 		return hak_forward->trim(pad);
 	if (hak_checking())
 		hak_check_all();
-	return hak_heap_trim(pad) != 0;
+	return hak_budget_trim(pad) != 0;
 }
 
 HAK_EXPORT const char *hakmem_version(void)

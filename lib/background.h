@@ -2,7 +2,7 @@
  * background.h: HAKMEM_BG_SPILL: one thread that works in rounds while there
  * is something to do, and sleeps otherwise.
  *
- * What a round is, heap.c says.  The thread has no heap and never allocates.
+ * What a round is, budget.c says.  The thread has no heap and never allocates.
  */
 #ifndef HAK_BACKGROUND_H
 #define HAK_BACKGROUND_H

@@ -2,7 +2,7 @@
  * due.h: work that was seen to be needed where it could not be done.
  *
  * Whoever sees a reason under a lock sets it; the cold paths look, when they
- * hold no lock, and do the work (hak_heap_maintain).
+ * hold no lock, and do the work (hak_budget_maintain).
  */
 #ifndef HAK_DUE_H
 #define HAK_DUE_H

@@ -57,7 +57,7 @@ class Library:
         raise gdb.GdbError("hakmem: no variable " + name)
 
     def heaps(self):
-        heap = self.static("hak_heap_count", "heaps")
+        heap = self.get("hak_registry")
         while int(heap) != 0:
             yield heap
             heap = heap["next"]

@@ -182,7 +182,7 @@ HAK_EXPORT int mallopt(int parameter, int value)
 		hak_start();
 		STORE_RELAXED(&hak_options.retain, value < 0
 			? (size_t)PTRDIFF_MAX : (size_t)value);
-		hak_heap_retune();
+		hak_budget_retune();
 		return 1;
 	case M_MXFAST:
 	case M_TOP_PAD:

@@ -88,7 +88,7 @@ HAK_EXPORT const struct hak_entry_points hakmem_preload_entry = {
 __attribute__((constructor)) static void preload_start(void)
 {
 	hak_heap_for_malloc();
-	hak_heap_background();
+	hak_budget_background();
 }
 
 void *malloc(size_t size) ALIAS(hakmem_malloc);

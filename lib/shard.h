@@ -1,5 +1,5 @@
 /*
- * shard.h: the slabs of a bin, and the queues between threads.
+ * shard.h: where heaps take blocks from and put them back.
  *
  * Slabs belong to a shard, never to a thread.  A refill is one lock operation
  * for a batch of blocks, a flush one for a whole magazine.
@@ -7,49 +7,10 @@
 #ifndef HAK_SHARD_H
 #define HAK_SHARD_H
 
-#include "arena.h"
-#include "counters.h"
+#include "bin_slabs.h"
 #include "due.h"
-#include "lock.h"
-#include "magazine.h"
 
 #define SHARDS_MAX 16
-
-struct slab_list {
-	struct slab *head;
-	struct slab *tail;
-	size_t count;
-};
-
-/* Everything here is under lock; in a locked heap, under that heap's. */
-struct bin_slabs {
-	struct hak_lock lock;
-	/* The page box; its state is SLAB_CARVING. */
-	struct slab *box;
-	/* Newest first; wholly free slabs stand at its tail. */
-	struct slab_list warm;
-	struct slab_list listed;
-	/* Full slabs; locked heaps alone keep track of them. */
-	struct slab_list full;
-	/* Wholly free slabs among the warm ones. */
-	unsigned warm_empty;
-	bool locked_heap;
-	/* Slabs, their blocks, and how many of those are not in bitmaps. */
-	size_t slabs;
-	size_t blocks;
-	size_t taken;
-	/* Lock operations of refills and flushes, and those that waited. */
-	unsigned locks;
-	unsigned waits;
-	/* Bytes put into bitmaps since a sweep was last asked for. */
-	size_t flushed;
-	/* Bytes of free pages that slabs on the lists gave back. */
-	size_t purged;
-	/* Full magazines on their way to another thread. */
-	struct magazine_list spill;
-	/* The most that taken ever was, where that is compiled in. */
-	size_t peak[HAK_COMPILED_CLASS];
-} HAK_ALIGNED(CACHE_LINE);
 
 struct shard {
 	struct bin_slabs bin[BINS];
@@ -106,16 +67,5 @@ HAK_INLINE void *hak_untag(void *block)
 {
 	return (void *)((uintptr_t)block & ~BLOCK_ZERO);
 }
-
-/* The parts that locked heaps use, too; the caller holds the lock. */
-unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n);
-void hak_bin_add(struct bin_slabs *bs, struct slab *slab);
-enum slab_put hak_bin_put(struct bin_slabs *bs, struct slab *slab, void *block,
-	struct slab **release);
-/* Make a slab of the bin; NULL without memory. */
-struct slab *hak_slab_make(unsigned bin, struct locked_heap *owner,
-	enum hak_place place);
-/* Give a chain of slabs (linked by next) back to the system's side. */
-void hak_slab_release(struct slab *chain);
 
 #endif

@@ -133,4 +133,9 @@ HAK_INLINE enum slab_put hak_slab_put(struct slab *slab,
  * used slab back; returns bytes. */
 size_t hak_slab_purge(struct slab *slab, size_t least);
 
+HAK_INLINE bool hak_slab_is_empty(const struct slab *slab)
+{
+	return slab->free == slab->blocks;
+}
+
 #endif

@@ -8,7 +8,9 @@
  */
 #include "start.h"
 
+#include "budget.h"
 #include "cache_limits.h"
+#include "fork.h"
 #include "heap.h"
 #include "lock.h"
 #include "options.h"
@@ -73,15 +75,15 @@ HAK_COLD void hak_start(void)
 HAK_COLD void hak_start_retune(void)
 {
 	hak_stats_start();
-	hak_heap_retune();
+	hak_budget_retune();
 }
 
 HAK_COLD void hak_start_late(void)
 {
 	if (__atomic_exchange_n(&handlers_set, true, __ATOMIC_RELAXED))
 		return;
-	pthread_atfork(hak_heap_fork_prepare, hak_heap_fork_parent,
-		hak_heap_fork_child);
+	pthread_atfork(hak_fork_prepare, hak_fork_parent,
+		hak_fork_child);
 	if (&hakmem_preload_entry == NULL)
-		hak_heap_background();
+		hak_budget_background();
 }

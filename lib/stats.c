@@ -15,6 +15,7 @@
 #include "stats.h"
 
 #include "arena.h"
+#include "budget.h"
 #include "heap.h"
 #include "locked_heap.h"
 #include "mapping.h"
@@ -89,7 +90,7 @@ static void add_arenas(struct hakmem_stats *total)
 	total->arena_bytes = hak_arena_reserved_bytes();
 	total->superslabs = hak_arena_opened_bytes() / SUPERSLAB;
 	total->retained_bytes = hak_arena_dirty_bytes();
-	total->retain_limit_bytes = hak_heap_retain_bytes();
+	total->retain_limit_bytes = hak_budget_retain_bytes();
 }
 
 static void add_memory(struct hakmem_stats *total)

@@ -19,12 +19,12 @@
 #if SHARDS
 #include "alloc.h"
 #include "forward.h"
-#include "heap.h"
+#include "budget.h"
 #include "shard.h"
 const struct hak_entry_points *hak_forward;
 #define FAMILY(name) hak_##name
 #define family_usable_size(p) hak_usable_size(p)
-#define family_trim(pad) hak_heap_trim(pad)
+#define family_trim(pad) hak_budget_trim(pad)
 #define family_start(argv) ((void)(argv), hak_shard_force(SHARDS))
 enum { preloaded = 0 };
 #elif NAMESPACED

@@ -36,7 +36,7 @@ inline wake()
 	fi
 }
 
-/* hak_heap_maintain() in lib/heap.c */
+/* hak_budget_maintain() in lib/budget.c */
 inline maintain(was)
 {
 	if
@@ -90,7 +90,7 @@ proctype trim()
 	ended++
 }
 
-/* tidy() in lib/heap.c, hak_spill_drain_half() in lib/shard.c */
+/* tidy() in lib/budget.c, hak_spill_drain_half() in lib/shard.c */
 inline round(more)
 {
 	if

@@ -23,7 +23,7 @@ byte reserved[HEAPS], depots[HEAPS];
 bit registry, heap_lock[HEAPS];
 byte ended;
 
-/* recompute() in lib/heap.c */
+/* recompute() in lib/budget.c */
 inline recompute()
 {
 	if
@@ -33,7 +33,7 @@ inline recompute()
 	fi
 }
 
-/* heap_birth() in lib/heap.c, enrol() in lib/heap.c */
+/* heap_birth() in lib/heap.c, hak_registry_add() in lib/registry.c */
 inline birth()
 {
 	lock(registry);
@@ -135,7 +135,7 @@ proctype heap(byte me)
 	ended++
 }
 
-/* sweep() in lib/heap.c, hak_heap_maintain() in lib/heap.c: under the
+/* sweep() in lib/budget.c, hak_budget_maintain() in lib/budget.c: under the
  * registry, which it only tries to get */
 proctype maintain()
 {

@@ -243,7 +243,7 @@ proctype thread(byte me; byte calls)
 	ended++
 }
 
-/* give_back() in lib/heap.c */
+/* give_back() in lib/budget.c */
 proctype trim()
 {
 	byte b = NONE, h;
@@ -254,7 +254,7 @@ proctype trim()
 #else
 	lock(registry);
 #endif
-	/* flush_all_depots() in lib/heap.c */
+	/* flush_all_depots() in lib/budget.c */
 	h = 0;
 	do
 	:: h < THREADS ->

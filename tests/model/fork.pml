@@ -103,8 +103,8 @@ inline call_free(who, b, c)
 	fi
 }
 
-/* give_back() in lib/heap.c, which does nothing while its thread forks;
- * flush_all_depots() in lib/heap.c */
+/* give_back() in lib/budget.c, which does nothing while its thread forks;
+ * flush_all_depots() in lib/budget.c */
 inline trim(who, b, h)
 {
 	lock(registry);
@@ -128,7 +128,7 @@ inline trim(who, b, h)
 	unlock(registry)
 }
 
-/* hak_heap_fork_prepare() in lib/heap.c */
+/* hak_fork_prepare() in lib/fork.c */
 inline prepare(who)
 {
 #if BUG == 4
@@ -145,7 +145,7 @@ inline prepare(who)
 	owner = who
 }
 
-/* hak_heap_fork_parent() in lib/heap.c */
+/* hak_fork_parent() in lib/fork.c */
 inline in_parent()
 {
 	owner = NOBODY;
@@ -155,7 +155,7 @@ inline in_parent()
 	unlock(registry)
 }
 
-/* hak_heap_fork_child() in lib/heap.c: everybody else has vanished */
+/* hak_fork_child() in lib/fork.c: everybody else has vanished */
 inline in_child(who)
 {
 	owner = NOBODY;
@@ -165,7 +165,7 @@ inline in_child(who)
 	registry = 0;
 #endif
 #if BUG != 2
-	/* lose() in lib/heap.c */
+	/* lose() in lib/registry.c */
 	listed[1 - who] = 0;
 #endif
 	heap_lock[who] = 0

@@ -60,14 +60,14 @@ inline take_block(g)
 
 	lock_heap();
 	unlock(heap_lock);
-	/* hak_slab_make() in lib/shard.c */
+	/* hak_slab_make() in lib/bin_slabs.c */
 	arena_take(g);
 #if BUG != 2
 	lock_heap();
 #endif
 	if
 	:: g != NONE ->
-		/* hak_bin_add() in lib/shard.c */
+		/* hak_bin_add() in lib/bin_slabs.c */
 		put(slabs, g);
 		was = live;
 		live = was + 1
@@ -82,13 +82,13 @@ inline take_block(g)
 inline put_block(g)
 {
 	lock_heap();
-	/* hak_bin_put() in lib/shard.c, reorder() in lib/shard.c */
+	/* hak_bin_put() in lib/bin_slabs.c, hak_bin_reorder() in lib/bin_slabs.c */
 	live--;
 #if BUG != 4
 	out(slabs, g);
 #endif
 	unlock(heap_lock);
-	/* hak_slab_release() in lib/shard.c */
+	/* hak_slab_release() in lib/bin_slabs.c */
 	arena_put(g)
 }
 

@@ -1,0 +1,315 @@
+/*
+ * budget.c: what may lie idle, and giving back what may not.
+ *
+ * I1  hak_cache_share times the number of heaps stays within hak_cache_budget
+ *     (or SHARE_LEAST each).
+ * I2  Empty memory beyond the bound of HAKMEM_RETAIN goes without a clock:
+ *     granules as soon as enough of them changed hands, pages in sparse slabs
+ *     by a sweep as soon as enough was freed.
+ *
+ * All of it is under hak_registry_lock.  Maintenance gives way (trylock) when
+ * somebody else is at it.
+ */
+#include "budget.h"
+
+#include "arena.h"
+#include "background.h"
+#include "limit.h"
+#include "mapping.h"
+#include "options.h"
+#include "os.h"
+#include "registry.h"
+#include "shard.h"
+
+#define SHARE_LEAST (16 * KIB)
+#define CACHE_LEAST (8 * MIB)
+#define RETAIN_LEAST (16 * MIB)
+/* Freed bytes between two looks at what lies idle, at least. */
+#define LOOK_LEAST (64 * KIB)
+/* Runs of free pages that a sweep gives back first, in bytes. */
+#define SWEEP_RUN (16 * KIB)
+
+/* Read relaxed. */
+static size_t retain_bytes = RETAIN_LEAST;
+static uint64_t over_since_ms;
+
+unsigned hak_due;
+size_t hak_due_freed_bytes;
+size_t hak_due_freed_enough = MIB;
+
+size_t hak_budget_retain_bytes(void)
+{
+	return LOAD_RELAXED(&retain_bytes);
+}
+
+static size_t retain_of(size_t live)
+{
+	size_t retain = LOAD_RELAXED(&hak_options.retain);
+
+	return retain != SIZE_MAX ? retain : MAX(RETAIN_LEAST, live / 8);
+}
+
+/* Bytes that may be resident beyond what the program holds, free granules
+ * aside: caches, queues, free blocks and tails in slabs, metadata. */
+static size_t waste_beside(size_t live)
+{
+	size_t resident = hak_arena_used_bytes() + hak_arena_head_bytes() +
+		hak_mapping_bytes();
+
+	resident -= MIN(resident, hak_shard_purged_bytes());
+	return resident > live ? resident - live : 0;
+}
+
+/* Shares and bounds from what is live now. */
+static void recompute(size_t live)
+{
+	size_t retain = retain_of(live);
+	size_t cache = LOAD_RELAXED(&hak_options.cache);
+
+	if (cache == 0)
+		cache = MAX(CACHE_LEAST, live / 16);
+
+	/* All empty memory counts, but a program whose slabs are sparse for
+	 * good must not refault every large block. */
+	STORE_RELAXED(&retain_bytes,
+		retain - MIN(waste_beside(live), retain / 8 * 7));
+	STORE_RELAXED(&hak_cache_budget, cache);
+	STORE_RELAXED(&hak_cache_share,
+		MAX(SHARE_LEAST, cache / MAX(hak_heap_count(), 1)));
+}
+
+void hak_budget_update(void)
+{
+	recompute(hak_registry_live_bytes());
+}
+
+/* Empty memory beyond the bound goes, at once or after the delay; returns what 
+ * went. */
+static size_t purge_excess(void)
+{
+	size_t bytes, keep = hak_budget_retain_bytes();
+	uint64_t now, delay = (uint64_t)LOAD_RELAXED(
+		&hak_options.purge_delay_ms);
+
+	if (hak_arena_dirty_bytes() <= keep) {
+		over_since_ms = 0;
+		return 0;
+	}
+	if (delay != 0) {
+		now = hak_os_now_ms();
+		if (over_since_ms == 0)
+			over_since_ms = now;
+		if (now - over_since_ms < delay)
+			return 0;
+		over_since_ms = 0;
+	}
+	bytes = hak_arena_purge(keep);
+	if (bytes != 0)
+		hak_arena_release(false);
+	return bytes;
+}
+
+static void flush_all_depots(void)
+{
+	for (struct heap *h = hak_registry; h != NULL; h = h->next)
+		hak_cache_flush_depots(h);
+}
+
+/* What the last sweep left: the next one must have something to gain.  Under
+ * hak_registry_lock. */
+static size_t swept_waste;
+static size_t swept_live;
+
+/* The waste from which on a sweep pays: more than may stay, and clearly more
+ * than the last sweep left.  So the work of sweeps is a bounded part of the
+ * work of frees. */
+static size_t sweep_from(size_t retain)
+{
+	return MAX(retain, swept_waste + MAX(retain / 4, swept_waste / 8));
+}
+
+/* Worth a sweep: as above, or too much is idle and the program gave half of
+ * its memory back. */
+static bool sweep_pays(size_t live)
+{
+	size_t retain = retain_of(live), waste = waste_beside(live);
+
+	if (waste <= retain)
+		swept_waste = MIN(swept_waste, waste);
+	swept_live = MAX(swept_live, live);
+	return waste > retain &&
+		(waste > sweep_from(retain) || live <= swept_live / 2);
+}
+
+/* How much has to be freed before that can change.  Not too little, or a
+ * program that hovers there would do nothing but look. */
+static void look_again(size_t live)
+{
+	size_t retain = retain_of(live), waste = waste_beside(live);
+	size_t from = sweep_from(retain), more;
+
+	if (waste <= retain)
+		more = retain - waste;
+	else
+		more = MIN(from - MIN(from, waste),
+			live - MIN(live, swept_live / 2));
+	STORE_RELAXED(&hak_due_freed_enough,
+		MAX(more, MAX(LOOK_LEAST, live / 16)));
+	STORE_RELAXED(&hak_due_freed_bytes, 0);
+}
+
+/* Empty what pins slabs, then give back the free pages inside them; returns
+ * how much those were, and what was live then. */
+static size_t sweep(size_t *live)
+{
+	size_t bytes = 0;
+
+	if (!hak_heap_is_constant(hak_heap))
+		hak_cache_flush(hak_heap);
+	flush_all_depots();
+	hak_spill_drain();
+	*live = hak_registry_live_bytes();
+	hak_shard_release_empty();
+	/* Long runs first: a page costs a system call and a fault. */
+	for (size_t run = SWEEP_RUN; run >= hak_page_size &&
+	     waste_beside(*live) > retain_of(*live); run /= 4)
+		bytes += hak_shard_purge(run);
+	swept_live = *live;
+	swept_waste = waste_beside(*live);
+	return bytes;
+}
+
+/* Bounds from what is live now; what exceeds them goes.  Returns how much.
+ * Under hak_registry_lock. */
+static size_t judge(unsigned due)
+{
+	size_t live = hak_registry_live_bytes(), bytes = 0;
+
+	if (due & DUE_SWEEP && sweep_pays(live))
+		bytes = sweep(&live);
+	look_again(live);
+	recompute(live);
+	return bytes + purge_excess();
+}
+
+/* Any thread may take from any shard, so heaps can be moved while they run. */
+static void spread(void)
+{
+	hak_shard_add();
+	for (struct heap *h = hak_registry; h != NULL; h = h->next)
+		/* Release: pairs with the acquire in shard_of() (unified_cache.c); whoever
+		 * gets a block of the new shard knows that there is one. */
+		__atomic_store_n(&h->shard, hak_shard_assign(),
+			__ATOMIC_RELEASE);
+}
+
+static void add(size_t *sum, size_t n)
+{
+	STORE_RELAXED(sum, *sum + n);
+}
+
+/* A round of the background thread: what a busy program would do as it goes,
+ * and half of each spill queue, since another thread may yet want the rest. */
+static bool tidy(void)
+{
+	struct hak_background *sums = &hak_background;
+	size_t drained = 0, purged;
+	bool more;
+
+	if (!hak_try_lock(&hak_registry_lock))
+		return true;
+	__atomic_fetch_and(&hak_due, ~(DUE_BUDGET | DUE_SWEEP),
+		__ATOMIC_RELAXED);
+	add(&sums->magazines, hak_spill_drain_half(&drained));
+	purged = judge(DUE_SWEEP);
+	add(&sums->drained_bytes, drained);
+	add(&sums->purged_bytes, purged);
+	add(&sums->rounds, 1);
+	/* Time alone makes due what waits for its delay, and what was drained
+	 * may have left slabs sparse. */
+	more = over_since_ms != 0 || hak_shard_spill_bytes() != 0 ||
+		(LOAD_RELAXED(&hak_due) & DUE_SWEEP) != 0;
+	hak_unlock(&hak_registry_lock);
+	return more;
+}
+
+HAK_COLD void hak_budget_background(void)
+{
+	hak_background_start(tidy);
+}
+
+static void wake_background(bool wanted)
+{
+	if (wanted && LOAD_RELAXED(&hak_background_asleep))
+		hak_background_wake();
+}
+
+HAK_COLD void hak_budget_maintain(void)
+{
+	unsigned due;
+	bool later;
+
+	if (!hak_try_lock(&hak_registry_lock)) {
+		/* Who has it may have looked before this was due, and the
+		 * background thread may be about to sleep. */
+		wake_background(LOAD_RELAXED(&hak_due) & DUE_BACKGROUND);
+		return;
+	}
+	/* What is set from here on is for the next round. */
+	due = __atomic_exchange_n(&hak_due, 0, __ATOMIC_RELAXED);
+	if (due & DUE_SPREAD)
+		spread();
+	judge(due);
+	later = over_since_ms != 0 || (due & DUE_BACKGROUND) != 0;
+	hak_unlock(&hak_registry_lock);
+	wake_background(later);
+}
+
+void hak_budget_retune(void)
+{
+	hak_lock(&hak_registry_lock);
+	judge(0);
+	hak_unlock(&hak_registry_lock);
+	hak_budget_background();
+	hak_background_wake();
+}
+
+static size_t give_back(size_t keep, bool pages)
+{
+	size_t bytes = 0;
+
+	/* In a handler between fork's: other heaps' locks are not ours. */
+	if (hak_lock_is_forking())
+		return 0;
+	hak_lock(&hak_registry_lock);
+	if (!hak_heap_is_constant(hak_heap))
+		hak_cache_flush(hak_heap);
+	flush_all_depots();
+	hak_spill_drain();
+	if (pages)
+		bytes += hak_shard_purge(hak_page_size);
+	else
+		hak_shard_release_empty();
+	bytes += hak_arena_purge(keep);
+	hak_os_settle();
+	hak_budget_update();
+	hak_unlock(&hak_registry_lock);
+	return bytes;
+}
+
+HAK_COLD bool hak_budget_recover(void)
+{
+	size_t before = hak_limit_used();
+
+	/* What is purged inside slabs makes room within a limit, but not in
+	 * the address space. */
+	give_back(0, LOAD_RELAXED(&hak_options.limit) != 0);
+	return hak_arena_release(true) || hak_limit_used() < before;
+}
+
+size_t hak_budget_trim(size_t keep)
+{
+	return give_back(keep, true);
+}
+
+HAK_EXPOSE(hak_note_retain_bytes, retain_bytes);
