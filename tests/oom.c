@@ -1,7 +1,7 @@
 /*
- * At the limit of the address space: NULL with ENOMEM, no other block hurt,
- * and freed memory can be allocated again.  All in children, which get the
- * limit.
+ * At the limit of the address space, or of mappings: NULL with ENOMEM, no other
+ * block hurt, and freed memory can be allocated again.  All in children, which
+ * get the limit.
  */
 #include "under-preload.h"
 
@@ -285,6 +285,116 @@ static int starting_child(void *resource)
 	return 8;
 }
 
+/* --- At the limit of mappings ------------------------------------------------ */
+
+enum { HUGE_BLOCKS = 8, SIZES_MAX = 64 };
+
+static unsigned long mappings_most(void)
+{
+	unsigned long most = 0;
+	FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
+
+	if (file && fscanf(file, "%lu", &most) != 1)
+		most = 0;
+	if (file)
+		fclose(file);
+	return most;
+}
+
+/* Every second page of a range gets rights of its own until no more may. */
+static void *use_up_mappings(size_t *bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), most = mappings_most(), i;
+	char *range;
+
+	*bytes = (most + 2) * 2 * page;
+	range = mmap(NULL, *bytes, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (range == MAP_FAILED)
+		return NULL;
+	for (i = 0; i < most; i++)
+		if (mprotect(range + 2 * i * page, page, PROT_READ))
+			break;
+	return i < most && errno == ENOMEM ? range : NULL;
+}
+
+/* Blocks of all sizes: good ones, or NULL with ENOMEM. */
+static int some_of_each(int all)
+{
+	size_t n = 1, i, got = 0;
+
+	for (i = 0; i < SIZES_MAX && n < 70 * MIB; i++, n = n * 3 / 2 + 1) {
+		errno = 0;
+		block[i] = malloc(n);
+		REQUIRE(block[i] || errno == ENOMEM, "%zu bytes: errno %d", n,
+			errno);
+		REQUIRE(block[i] || !all, "no %zu bytes", n);
+		if (block[i])
+			mark(i, n), got++;
+	}
+	n = 1;
+	for (size_t k = 0; k < i; k++, n = n * 3 / 2 + 1) {
+		REQUIRE(!block[k] || is_marked(k, n), "%zu bytes are damaged",
+			n);
+		free(block[k]);
+	}
+	return all || got > 0;
+}
+
+static int at_the_limit(void)
+{
+	static unsigned char *huge[HUGE_BLOCKS];
+	size_t size = 40 * MIB, bytes;
+	void *range;
+	int good;
+
+	for (size_t i = 0; i < HUGE_BLOCKS; i++) {
+		huge[i] = malloc(size);
+		REQUIRE(huge[i], "no huge block");
+		huge[i][0] = huge[i][size - 1] = (unsigned char)(i + 1);
+	}
+	range = use_up_mappings(&bytes);
+	REQUIRE(range, "the limit of mappings cannot be reached");
+	good = some_of_each(0);
+	for (size_t i = 0; i < HUGE_BLOCKS; i++) {
+		size_t to = i % 2 ? size / 2 : size * 2;
+		unsigned char *p = realloc(huge[i], to);
+
+		huge[i] = p ? p : huge[i];
+		good &= huge[i][0] == i + 1;
+		if (i % 3 == 0) {
+			free(huge[i]);
+			huge[i] = NULL;
+		}
+	}
+	malloc_trim(0);
+	good &= some_of_each(0);
+	munmap(range, bytes);
+	for (size_t i = 0; i < HUGE_BLOCKS; i++)
+		free(huge[i]);
+	return good;
+}
+
+static int mappings_child(void *unused)
+{
+	long before;
+
+	(void)unused;
+	if (!some_of_each(1))
+		return 1;
+	malloc_trim(0);
+	before = vsz_kib();
+	if (!at_the_limit() || !some_of_each(1))
+		return 1;
+	malloc_trim(0);
+	/* An arena may have been added; a huge block would be more.  Of others
+	 * nothing of the kind is known. */
+	if (!preloaded || vsz_kib() <= before + (72 << 10))
+		return 0;
+	diag("%ld KiB of address space are left behind", vsz_kib() - before);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	int address_space = RLIMIT_AS, data = RLIMIT_DATA;
@@ -293,7 +403,7 @@ int main(int argc, char **argv)
 	program = argv[0];
 	if (argc > 1)
 		return !works_within();
-	plan(ARRAY_SIZE(loads) + 5);
+	plan(ARRAY_SIZE(loads) + 6);
 	map_table();
 	for (size_t i = 0; i < ARRAY_SIZE(loads); i++)
 		ok(child_succeeds(exhausting_child, (void *)&loads[i], 60,
@@ -309,5 +419,10 @@ int main(int argc, char **argv)
 		"a program starts and works under ulimit -v 524288");
 	ok(child_succeeds(starting_child, &data, 30, "RLIMIT_DATA"),
 		"and under ulimit -d 524288");
+	if (mappings_most() == 0 || mappings_most() > 300000)
+		skip(1, "the limit of mappings is not known, or too far away");
+	else
+		ok(child_succeeds(mappings_child, NULL, 60, "mappings"),
+			"at the limit of mappings, and when it is gone");
 	return done();
 }
