@@ -30,18 +30,17 @@ struct request {
 	struct hak_caller caller;
 };
 
-/* Who frees what, and what is claimed of it: 0 and SIZE_MAX are no claim. */
+/* Who frees what, and what is claimed of it. */
 struct release {
 	const char *function;
 	void *block;
+	bool sized, aligned;
 	size_t align, size;
 	struct hak_caller caller;
 	/* What is wrong with it was told already. */
 	bool told;
 };
 
-#define NO_ALIGN ((size_t)0)
-#define NO_SIZE SIZE_MAX
 /* What every block is aligned to, so that no claim of it is wrong. */
 #define ALIGN_LEAST ((size_t)16)
 
@@ -189,13 +188,14 @@ static const char *fault(const struct release *release,
 	if (finding->damage != 0)
 		return finding->damage >= record->block ? "write past the end"
 							: "write before the start";
-	if (release->align != NO_ALIGN && MAX(release->align, ALIGN_LEAST) !=
-			MAX(record->align, ALIGN_LEAST)) {
+	if (release->aligned && (!IS_POWER_OF_TWO(release->align) ||
+			MAX(release->align, ALIGN_LEAST) !=
+				MAX(record->align, ALIGN_LEAST))) {
 		finding->argument = "alignment";
 		finding->value = release->align;
 		return "wrong alignment";
 	}
-	if (release->size != NO_SIZE && release->size != record->size) {
+	if (release->sized && release->size != record->size) {
 		finding->argument = "size";
 		finding->value = release->size;
 		return "wrong size";
@@ -415,7 +415,7 @@ HAK_COLD void *hak_check_calloc(size_t count, size_t size)
 HAK_COLD void *hak_check_realloc(void *block, size_t size)
 {
 	struct release release = { .function = "realloc", .block = block,
-		.size = NO_SIZE, .caller = HAK_CALLER };
+		.caller = HAK_CALLER };
 	struct request request = { .size = size, .align = 1,
 		.caller = HAK_CALLER };
 
@@ -434,7 +434,7 @@ HAK_COLD size_t hak_check_usable_size(void *block)
 HAK_COLD void hak_check_free(void *block)
 {
 	struct release release = { .function = "free", .block = block,
-		.size = NO_SIZE, .caller = HAK_CALLER };
+		.caller = HAK_CALLER };
 
 	if (block != NULL)
 		release_block(&release);
@@ -443,7 +443,8 @@ HAK_COLD void hak_check_free(void *block)
 HAK_COLD void hak_check_free_sized(void *block, size_t size)
 {
 	struct release release = { .function = "free_sized", .block = block,
-		.align = ALIGN_LEAST, .size = size, .caller = HAK_CALLER };
+		.aligned = true, .align = ALIGN_LEAST, .sized = true,
+		.size = size, .caller = HAK_CALLER };
 
 	if (block != NULL)
 		release_block(&release);
@@ -453,8 +454,8 @@ HAK_COLD void hak_check_free_aligned_sized(void *block, size_t align,
 	size_t size)
 {
 	struct release release = { .function = "free_aligned_sized",
-		.block = block, .align = align, .size = size,
-		.caller = HAK_CALLER };
+		.block = block, .aligned = true, .align = align,
+		.sized = true, .size = size, .caller = HAK_CALLER };
 
 	if (block != NULL)
 		release_block(&release);
@@ -463,7 +464,7 @@ HAK_COLD void hak_check_free_aligned_sized(void *block, size_t align,
 HAK_COLD void hak_check_free_aligned(void *block, size_t align)
 {
 	struct release release = { .function = "delete", .block = block,
-		.align = align, .size = NO_SIZE, .caller = HAK_CALLER };
+		.aligned = true, .align = align, .caller = HAK_CALLER };
 
 	if (block != NULL)
 		release_block(&release);
@@ -490,7 +491,7 @@ HAK_COLD void *hak_check_heap_realloc(struct locked_heap *heap, void *block,
 	size_t size)
 {
 	struct release release = { .function = "heap_realloc",
-		.block = block, .size = NO_SIZE, .caller = HAK_CALLER };
+		.block = block, .caller = HAK_CALLER };
 	struct request request = { .owner = heap, .size = size, .align = 1,
 		.caller = HAK_CALLER };
 	struct hak_finding finding = { .function = "heap_realloc",
@@ -528,13 +529,11 @@ static bool is_damaged(struct hak_shelf *shelf, struct hak_record *record,
 	if (record->told || (inspection->owner != NULL &&
 			inspection->owner != record->owner))
 		return true;
-	finding->damage = hak_guard_damage(record);
-	finding->what = finding->damage >= record->block
-		? "write past the end" : "write before the start";
-	if (finding->damage == 0 && record->freed) {
-		finding->damage = hak_guard_written(record);
-		finding->what = "write after free";
-	}
+	finding->damage = record->freed ? hak_guard_written(record)
+					: hak_guard_damage(record);
+	finding->what = record->freed ? "write after free"
+		: finding->damage >= record->block ? "write past the end"
+						   : "write before the start";
 	if (finding->damage == 0)
 		return true;
 	record->told = true;

@@ -109,6 +109,8 @@ void hak_guard_freed(const struct hak_record *record)
 
 uintptr_t hak_guard_written(const struct hak_record *record)
 {
-	return (uintptr_t)other(record->block, filled_bytes(record->size),
-		FREED_BYTE);
+	const unsigned char *p = other(record->block,
+		filled_bytes(record->size), FREED_BYTE);
+
+	return p != NULL ? (uintptr_t)p : hak_guard_damage(record);
 }

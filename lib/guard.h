@@ -30,7 +30,7 @@ void hak_guard_around(const struct hak_record *record);
 uintptr_t hak_guard_damage(const struct hak_record *record);
 
 void hak_guard_freed(const struct hak_record *record);
-/* The first byte that was written since. */
+/* The first byte that was written since, in it or around it; 0: none. */
 uintptr_t hak_guard_written(const struct hak_record *record);
 
 #endif

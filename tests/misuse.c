@@ -289,6 +289,16 @@ static void write_after_free(size_t n)
 	p[n / 2 % 60000] ^= 1;
 }
 
+static void write_past_freed(size_t n)
+{
+	unsigned char *p = names(block(n));
+
+	free(p);
+	p[n] ^= 1;
+	for (int i = 0; i < 100000; i++)
+		free(block(1000));
+}
+
 /* Not in every malloc, nor declared by every header. */
 extern void free_sized(void *, size_t) __attribute__((weak));
 extern void free_aligned_sized(void *, size_t, size_t) __attribute__((weak));
@@ -336,6 +346,18 @@ static void free_aligned_wrong_alignment(size_t n)
 {
 	need(free_aligned_sized != NULL);
 	free_aligned_sized(names(aligned_alloc(64, n)), 128, n);
+}
+
+static void free_aligned_by_nothing(size_t n)
+{
+	need(free_aligned_sized != NULL);
+	free_aligned_sized(names(block(n)), 0, n);
+}
+
+static void free_largest_size(size_t n)
+{
+	need(free_sized != NULL);
+	free_sized(names(block(n)), SIZE_MAX);
 }
 
 static void free_sized_of_aligned(size_t n)
@@ -761,8 +783,14 @@ static const struct misuse misuses[] = {
 		{AT_ONCE, INVALID}, {AT_ONCE, INVALID}},
 	{"free twice, before and after fork", free_in_child_again, 100,
 		{AT_ONCE, DOUBLE}, {AT_ONCE, DOUBLE}},
+	{"write past the end of a freed block", write_past_freed, 100,
+		{NOTHING}, {AT_ONCE, "check", "write after free"}},
 	{"write after free, with a handler", write_after_free_with_handler,
 		1000, {NOTHING}, {AT_ONCE, "check", "write after free"}},
+	{"free_aligned_sized, alignment 0", free_aligned_by_nothing, 100,
+		{NOTHING}, {AT_ONCE, "free_aligned_sized", "wrong alignment"}},
+	{"free_sized, the largest size", free_largest_size, 100, {NOTHING},
+		{AT_ONCE, "free_sized", "wrong size"}},
 	{"free_sized of an aligned block", free_sized_of_aligned, 200,
 		{NOTHING}, {AT_ONCE, "free_sized", "wrong alignment"}},
 	{"free_sized twice", free_sized_twice, 48, {AT_ONCE, DOUBLE},
