@@ -83,8 +83,10 @@ static HAK_COLD struct heap *heap_birth(void)
 		hak_budget_update();
 	}
 	hak_unlock(&hak_registry_lock);
-	if (heap == NULL)
+	if (heap == NULL) {
+		hak_start_late();
 		return NULL;
+	}
 	hak_heap = heap;
 	hak_counters_begin(heap->counters, heap->shard);
 	hak_background_note_birth(heap->thread);
@@ -93,9 +95,12 @@ static HAK_COLD struct heap *heap_birth(void)
 	if (pthread_setspecific(exit_key, heap) != 0) {
 		heap_exit(heap);
 		hak_heap = hak_heap_unborn(0);
-		return NULL;
+		heap = NULL;
 	}
+	/* With or without a heap: the process has locks. */
 	hak_start_late();
+	if (heap == NULL)
+		return NULL;
 	if (hak_options.check)
 		heap->stack = hak_origin_stack();
 	return heap;

@@ -82,8 +82,12 @@ HAK_COLD void hak_start_late(void)
 {
 	if (__atomic_exchange_n(&handlers_set, true, __ATOMIC_RELAXED))
 		return;
-	pthread_atfork(hak_fork_prepare, hak_fork_parent,
-		hak_fork_child);
+	if (pthread_atfork(hak_fork_prepare, hak_fork_parent,
+		hak_fork_child) != 0) {
+		/* No memory: the next birth tries again. */
+		__atomic_store_n(&handlers_set, false, __ATOMIC_RELAXED);
+		return;
+	}
 	if (&hakmem_preload_entry == NULL)
 		hak_budget_background();
 }

@@ -214,10 +214,45 @@ static void run_threads(unsigned n)
 	}
 }
 
+static bool stop;
+
+static void *churn(void *arg)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+		hakmem_free(hakmem_malloc(100));
+	return arg;
+}
+
+/* Without heaps there are locks all the same: children must not inherit one
+ * that a thread holds. */
+static void fork_among_threads(void)
+{
+	pthread_t thread;
+	int status = 0;
+
+	if (pthread_create(&thread, NULL, churn, NULL) != 0)
+		bail("no thread");
+	for (int i = 0; i < 100 && status == 0; i++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			alarm(20);
+			hakmem_free(hakmem_malloc(100));
+			_exit(0);
+		}
+		waitpid(child, &status, 0);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	if (status != 0)
+		_exit(5);
+}
+
 static void without_keys(void)
 {
 	no_keys = true;
 	run_threads(50);
+	fork_among_threads();
 	if (hak_heap_count() != 0)
 		_exit(2);
 	no_keys = false;
