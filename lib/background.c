@@ -3,9 +3,10 @@
  *
  * I1  There is at most one in a process: who sets `running` starts it, and it
  *     is cleared by the thread's last act.
- * I2  The thread sleeps without a timeout only after a round that found nothing
- *     to do while hak_background_asleep was set.  So whoever made work after
- *     that round's look at it, under the same lock, knows that he has to wake.
+ * I2  The thread sleeps for longer than HAK_BACKGROUND_MS only after a round
+ *     that found nothing to do while hak_background_asleep was set.  So whoever
+ *     made work after that round's look at it, under the same lock, knows that
+ *     he has to wake.
  *
  * It cannot keep a process alive: glibc ends a process whose main thread left
  * by pthread_exit when the last thread ends, so this one ends when the main
@@ -28,8 +29,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Between rounds while there is work. */
-#define ROUND_MS 100
 /* Between looks at a main thread that does not tell. */
 #define WATCH_MS 1000
 /* Rounds are shallow; static TLS comes out of it, too. */
@@ -52,9 +51,10 @@ static bool is_wanted(void)
 }
 
 /* ms == 0: until woken. */
-static void futex_wait(uint32_t seen, long ms)
+static void futex_wait(uint32_t seen, uint64_t ms)
 {
-	struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+	struct timespec t = { (time_t)(ms / 1000),
+		(long)(ms % 1000) * 1000000 };
 
 	syscall(SYS_futex, &wakes, FUTEX_WAIT_PRIVATE, seen,
 		ms != 0 ? &t : NULL, NULL, 0);
@@ -82,43 +82,51 @@ static bool main_has_ended(void)
 	return state != NULL && (state[2] == 'Z' || state[2] == 'X');
 }
 
-static void sleep_until_woken(uint32_t seen)
+/* For ms milliseconds, if that is not 0. */
+static void sleep_until_woken(uint32_t seen, uint64_t ms)
 {
-	while (is_wanted() && __atomic_load_n(&wakes, __ATOMIC_SEQ_CST) == seen) {
+	do {
 		bool tells = LOAD_RELAXED(&main_tells);
 
-		futex_wait(seen, tells ? 0 : WATCH_MS);
+		futex_wait(seen, tells ? ms : ms == 0 ? WATCH_MS
+						      : MIN(ms, WATCH_MS));
 		if (!tells && main_has_ended())
 			hak_background_end();
-	}
+	} while (ms == 0 && is_wanted() &&
+		 __atomic_load_n(&wakes, __ATOMIC_SEQ_CST) == seen);
 }
 
-static void work(bool (*round)(void))
+static bool is_busy(uint64_t ms)
 {
-	static const struct timespec pause = { 0, ROUND_MS * 1000000 };
+	return ms != 0 && ms <= HAK_BACKGROUND_MS;
+}
+
+static void work(hak_background_round *round)
+{
+	static const struct timespec pause = { 0, HAK_BACKGROUND_MS * 1000000 };
 
 	while (is_wanted()) {
 		uint32_t seen = __atomic_load_n(&wakes, __ATOMIC_SEQ_CST);
-		bool more = round();
+		uint64_t ms = round();
 
-		if (!more) {
+		if (!is_busy(ms)) {
 			/* SEQ_CST: with hak_background_wake(), which counts
 			 * first and looks at this then. */
 			__atomic_store_n(&hak_background_asleep, true,
 				__ATOMIC_SEQ_CST);
-			more = round();
-			if (!more)
-				sleep_until_woken(seen);
+			ms = round();
+			if (!is_busy(ms))
+				sleep_until_woken(seen, ms);
 			STORE_RELAXED(&hak_background_asleep, false);
 		}
-		if (more && is_wanted())
+		if (is_busy(ms) && is_wanted())
 			syscall(SYS_nanosleep, &pause, NULL);
 	}
 }
 
 static void *thread(void *arg)
 {
-	bool (*round)(void) = (bool (*)(void))(uintptr_t)arg;
+	hak_background_round *round = (hak_background_round *)(uintptr_t)arg;
 
 	syscall(SYS_prctl, PR_SET_NAME, "hakmem", 0, 0, 0);
 	do {
@@ -135,7 +143,7 @@ static void *thread(void *arg)
 
 /* 0 or what pthread_create says.  Signals are the program's: none may be taken
  * by a thread that it does not know. */
-static int create(bool (*round)(void))
+static int create(hak_background_round *round)
 {
 	void *arg = (void *)(uintptr_t)round;
 	sigset_t all, saved;
@@ -162,7 +170,7 @@ static int create(bool (*round)(void))
 	return error;
 }
 
-HAK_COLD void hak_background_start(bool (*round)(void))
+HAK_COLD void hak_background_start(hak_background_round *round)
 {
 	int saved = errno, error;
 

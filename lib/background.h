@@ -22,10 +22,16 @@ struct hak_background {
 
 extern struct hak_background hak_background;
 
+/* A round of work; returns the milliseconds after which time alone makes another
+ * one needed, 0 if it does not. */
+typedef uint64_t hak_background_round(void);
+
+/* Between rounds while there is work: what a round returns then. */
+#define HAK_BACKGROUND_MS 100
+
 /* Start the thread if HAKMEM_BG_SPILL asks for one and this process has none.
- * round does a round of work and returns whether another will be needed.  Calls
- * pthread_create: not from inside malloc, where libc's locks may be held. */
-void hak_background_start(bool (*round)(void));
+ * Calls pthread_create: not from inside malloc, where libc's locks may be held. */
+void hak_background_start(hak_background_round *round);
 
 /* There is work, or HAKMEM_BG_SPILL changed.  No lock may be held. */
 void hak_background_wake(void);

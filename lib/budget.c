@@ -208,16 +208,29 @@ static void add(size_t *sum, size_t n)
 	STORE_RELAXED(sum, *sum + n);
 }
 
+/* Milliseconds until memory that waits for its delay goes, and at least those
+ * of a round; 0 if none does. */
+static uint64_t purge_due_in(void)
+{
+	uint64_t delay = (uint64_t)LOAD_RELAXED(&hak_options.purge_delay_ms);
+	uint64_t due = over_since_ms + delay, now = hak_os_now_ms();
+
+	if (over_since_ms == 0)
+		return 0;
+	return due > now ? MAX(due - now, HAK_BACKGROUND_MS)
+			 : HAK_BACKGROUND_MS;
+}
+
 /* A round of the background thread: what a busy program would do as it goes,
  * and half of each spill queue, since another thread may yet want the rest. */
-static bool tidy(void)
+static uint64_t tidy(void)
 {
 	struct hak_background *sums = &hak_background;
 	size_t drained = 0, purged;
-	bool more;
+	uint64_t ms;
 
 	if (!hak_try_lock(&hak_registry_lock))
-		return true;
+		return HAK_BACKGROUND_MS;
 	__atomic_fetch_and(&hak_due, ~(DUE_BUDGET | DUE_SWEEP),
 		__ATOMIC_RELAXED);
 	add(&sums->magazines, hak_spill_drain_half(&drained));
@@ -225,12 +238,14 @@ static bool tidy(void)
 	add(&sums->drained_bytes, drained);
 	add(&sums->purged_bytes, purged);
 	add(&sums->rounds, 1);
-	/* Time alone makes due what waits for its delay, and what was drained
-	 * may have left slabs sparse. */
-	more = over_since_ms != 0 || hak_shard_spill_bytes() != 0 ||
-		(LOAD_RELAXED(&hak_due) & DUE_SWEEP) != 0;
+	/* What was drained may have left slabs sparse. */
+	if (hak_shard_spill_bytes() != 0 ||
+	    (LOAD_RELAXED(&hak_due) & DUE_SWEEP) != 0)
+		ms = HAK_BACKGROUND_MS;
+	else
+		ms = purge_due_in();
 	hak_unlock(&hak_registry_lock);
-	return more;
+	return ms;
 }
 
 HAK_COLD void hak_budget_background(void)
@@ -247,7 +262,7 @@ static void wake_background(bool wanted)
 HAK_COLD void hak_budget_maintain(void)
 {
 	unsigned due;
-	bool later;
+	bool later, waits;
 
 	if (!hak_try_lock(&hak_registry_lock)) {
 		/* Who has it may have looked before this was due, and the
@@ -259,8 +274,10 @@ HAK_COLD void hak_budget_maintain(void)
 	due = __atomic_exchange_n(&hak_due, 0, __ATOMIC_RELAXED);
 	if (due & DUE_SPREAD)
 		spread();
+	/* A delay that began before is known to the background thread. */
+	waits = over_since_ms != 0;
 	judge(due);
-	later = over_since_ms != 0 || (due & DUE_BACKGROUND) != 0;
+	later = (over_since_ms != 0 && !waits) || (due & DUE_BACKGROUND) != 0;
 	hak_unlock(&hak_registry_lock);
 	wake_background(later);
 }
@@ -270,7 +287,6 @@ void hak_budget_retune(void)
 	hak_lock(&hak_registry_lock);
 	judge(0);
 	hak_unlock(&hak_registry_lock);
-	hak_budget_background();
 	hak_background_wake();
 }
 

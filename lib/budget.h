@@ -13,7 +13,7 @@ void hak_budget_update(void);
 /* Do what hak_due asks for.  No lock may be held. */
 void hak_budget_maintain(void);
 /* A LIVE option changed: derive anew what follows from it, and purge what may no
- * longer stay; the background thread comes or goes.  No lock may be held. */
+ * longer stay.  No lock may be held. */
 void hak_budget_retune(void);
 /* Start the background thread if it is asked for and not there (background.h). */
 void hak_budget_background(void);

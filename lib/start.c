@@ -76,6 +76,7 @@ HAK_COLD void hak_start_retune(void)
 {
 	hak_stats_start();
 	hak_budget_retune();
+	hak_budget_background();
 }
 
 HAK_COLD void hak_start_late(void)

@@ -166,7 +166,19 @@ static int sleeps_when_idle(void *unused)
 	sleep_ms(500);
 	before = stats().background_rounds;
 	sleep_ms(500);
-	return stats().background_rounds == before ? 0 : 3;
+	if (stats().background_rounds != before)
+		return 3;
+	/* nor while memory waits for a delay that is far off */
+	set("HAKMEM_PURGE_DELAY_MS", "3600000");
+	swing();
+	sleep_ms(500);
+	before = stats().background_rounds;
+	sleep_ms(500);
+	if (little_is_retained() || stats().background_rounds != before)
+		return 4;
+	/* and a shorter delay is noticed */
+	set("HAKMEM_PURGE_DELAY_MS", "0");
+	return comes_true(little_is_retained) ? 0 : 5;
 }
 
 /* --- Coming and going ------------------------------------------------------ */
