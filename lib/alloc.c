@@ -140,7 +140,7 @@ HAK_NOINLINE void *hak_alloc_slow(size_t size)
 	return alloc(size, 1, &zero);
 }
 
-HAK_NOINLINE void *hak_alloc_above(size_t size)
+HAK_NOINLINE HAK_HIT void *hak_alloc_above(size_t size)
 {
 	unsigned bin;
 	void *block;

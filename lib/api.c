@@ -29,7 +29,7 @@ extern const struct hak_entry_points hakmem_preload_entry;
 const struct hak_entry_points *hak_forward = &hakmem_preload_entry;
 #endif
 
-HAK_EXPORT void *hakmem_malloc(size_t size)
+HAK_EXPORT HAK_HIT void *hakmem_malloc(size_t size)
 {
 	return hak_malloc(size);
 }
@@ -44,7 +44,7 @@ HAK_EXPORT void *hakmem_realloc(void *block, size_t size)
 	return hak_realloc(block, size);
 }
 
-HAK_EXPORT void hakmem_free(void *block)
+HAK_EXPORT HAK_HIT void hakmem_free(void *block)
 {
 	hak_free(block);
 }

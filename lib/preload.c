@@ -296,7 +296,7 @@ void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t align);
 void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align,
 	const void *nothrow);
 
-HAK_EXPORT void *_Znwm(size_t size)
+HAK_EXPORT HAK_HIT void *_Znwm(size_t size)
 {
 	void *block = new_hit(size);
 
