@@ -69,7 +69,7 @@ static void test_range(void)
 	int right = 1;
 
 	for (int n = 0; n < 1000; n++) {
-		char digits[8];
+		char digits[16];
 
 		snprintf(digits, sizeof digits, "%d", n);
 		right &= parse(&rows[HAK_OPTION_COUNT], digits) ==
