@@ -24,8 +24,13 @@
 #define SHARE_LEAST (16 * KIB)
 #define CACHE_LEAST (8 * MIB)
 #define RETAIN_LEAST (16 * MIB)
-/* Freed bytes between two looks at what lies idle, at least. */
+/* Free granules that may stay resident however sparse slabs are. */
+#define SPARE_MOST (2 * MIB)
+/* Freed bytes between two looks at what lies idle: a sixteenth of what is live
+ * within these, but so much for each heap, since a look visits all of them. */
 #define LOOK_LEAST (64 * KIB)
+#define LOOK_MOST MIB
+#define LOOK_HEAP (4 * KIB)
 /* Runs of free pages that a sweep gives back first, in bytes. */
 #define SWEEP_RUN (16 * KIB)
 
@@ -60,8 +65,13 @@ static size_t waste_beside(size_t live)
 	return resident > live ? resident - live : 0;
 }
 
-/* Shares and bounds from what is live now. */
-static void recompute(size_t live)
+static size_t spare_of(size_t retain)
+{
+	return MIN(retain / 8, SPARE_MOST);
+}
+
+/* Shares and bounds from what is live now, and what is idle beside it. */
+static void recompute(size_t live, size_t waste)
 {
 	size_t retain = retain_of(live);
 	size_t cache = LOAD_RELAXED(&hak_options.cache);
@@ -72,7 +82,8 @@ static void recompute(size_t live)
 	/* All empty memory counts, but a program whose slabs are sparse for
 	 * good must not refault every large block. */
 	STORE_RELAXED(&retain_bytes,
-		retain - MIN(waste_beside(live), retain / 8 * 7));
+		MAX(retain - MIN(waste, retain),
+			spare_of(retain)));
 	STORE_RELAXED(&hak_cache_budget, cache);
 	STORE_RELAXED(&hak_cache_share,
 		MAX(SHARE_LEAST, cache / MAX(hak_heap_count(), 1)));
@@ -80,10 +91,12 @@ static void recompute(size_t live)
 
 void hak_budget_update(void)
 {
-	recompute(hak_registry_live_bytes());
+	size_t live = hak_registry_live_bytes();
+
+	recompute(live, waste_beside(live));
 }
 
-/* Empty memory beyond the bound goes, at once or after the delay; returns what 
+/* Empty memory beyond the bound goes, at once or after the delay; returns what
  * went. */
 static size_t purge_excess(void)
 {
@@ -119,6 +132,8 @@ static void flush_all_depots(void)
  * hak_registry_lock. */
 static size_t swept_waste;
 static size_t swept_live;
+/* What was freed since, up to the last look. */
+static size_t swept_freed;
 
 /* The waste from which on a sweep pays: more than may stay, and clearly more
  * than the last sweep left.  So the work of sweeps is a bounded part of the
@@ -129,32 +144,45 @@ static size_t sweep_from(size_t retain)
 }
 
 /* Worth a sweep: as above, or too much is idle and the program gave half of
- * its memory back. */
-static bool sweep_pays(size_t live)
+ * its memory back, not in large blocks alone, which pin nothing. */
+static bool sweep_pays(size_t live, size_t waste)
 {
-	size_t retain = retain_of(live), waste = waste_beside(live);
+	size_t retain = retain_of(live);
 
 	if (waste <= retain)
 		swept_waste = MIN(swept_waste, waste);
 	swept_live = MAX(swept_live, live);
 	return waste > retain &&
-		(waste > sweep_from(retain) || live <= swept_live / 2);
+		(waste > sweep_from(retain) ||
+			(live <= swept_live / 2 && swept_freed >= live / 2));
+}
+
+static size_t look_least(size_t live)
+{
+	size_t least = MAX(LOOK_LEAST, MIN(live / 16, LOOK_MOST));
+
+	return MAX(least, hak_heap_count() * LOOK_HEAP);
 }
 
 /* How much has to be freed before that can change.  Not too little, or a
  * program that hovers there would do nothing but look. */
-static void look_again(size_t live)
+static void look_again(size_t live, size_t waste)
 {
-	size_t retain = retain_of(live), waste = waste_beside(live);
-	size_t from = sweep_from(retain), more;
+	size_t retain = retain_of(live);
+	size_t from = sweep_from(retain), more, idle = waste;
+	size_t dirty = hak_arena_dirty_bytes();
 
+	/* Free granules go when waste wants their room. */
+	if (dirty > spare_of(retain))
+		idle += dirty;
+	/* The bound falls by an eighth of what is freed. */
 	if (waste <= retain)
-		more = retain - waste;
+		more = MAX((retain - MIN(retain, idle)) / 9 * 8,
+			MIN(spare_of(retain), retain - waste));
 	else
 		more = MIN(from - MIN(from, waste),
 			live - MIN(live, swept_live / 2));
-	STORE_RELAXED(&hak_due_freed_enough,
-		MAX(more, MAX(LOOK_LEAST, live / 16)));
+	STORE_RELAXED(&hak_due_freed_enough, MAX(more, look_least(live)));
 	STORE_RELAXED(&hak_due_freed_bytes, 0);
 }
 
@@ -162,7 +190,7 @@ static void look_again(size_t live)
  * how much those were, and what was live then. */
 static size_t sweep(size_t *live)
 {
-	size_t bytes = 0;
+	size_t bytes = 0, enough;
 
 	if (!hak_heap_is_constant(hak_heap))
 		hak_cache_flush(hak_heap);
@@ -170,26 +198,38 @@ static size_t sweep(size_t *live)
 	hak_spill_drain();
 	*live = hak_registry_live_bytes();
 	hak_shard_release_empty();
-	/* Long runs first: a page costs a system call and a fault. */
+	/* Long runs first: a page costs a system call and a fault.  Down to where
+	 * the next sweep pays no later than at the bound. */
+	enough = retain_of(*live) - retain_of(*live) / 4;
 	for (size_t run = SWEEP_RUN; run >= hak_page_size &&
-	     waste_beside(*live) > retain_of(*live); run /= 4)
+	     waste_beside(*live) > enough; run /= 4)
 		bytes += hak_shard_purge(run);
 	swept_live = *live;
 	swept_waste = waste_beside(*live);
+	swept_freed = 0;
 	return bytes;
 }
 
-/* Bounds from what is live now; what exceeds them goes.  Returns how much.
+/* Bounds from what is live now; what exceeds them goes, whatever was the reason
+ * to look: the next look counts frees from this one on.  Returns how much.
  * Under hak_registry_lock. */
-static size_t judge(unsigned due)
+static size_t judge(void)
 {
 	size_t live = hak_registry_live_bytes(), bytes = 0;
+	/* Once: where large blocks come and go, looks are a good part of what
+	 * they cost. */
+	size_t waste = waste_beside(live);
 
-	if (due & DUE_SWEEP && sweep_pays(live))
+	swept_freed += LOAD_RELAXED(&hak_due_freed_bytes);
+	/* In a handler between fork's, other heaps' locks are not ours. */
+	if (sweep_pays(live, waste) && !hak_lock_is_forking()) {
 		bytes = sweep(&live);
-	look_again(live);
-	recompute(live);
-	return bytes + purge_excess();
+		waste = swept_waste;
+	}
+	recompute(live, waste);
+	bytes += purge_excess();
+	look_again(live, waste);
+	return bytes;
 }
 
 /* Any thread may take from any shard, so heaps can be moved while they run. */
@@ -234,7 +274,7 @@ static uint64_t tidy(void)
 	__atomic_fetch_and(&hak_due, ~(DUE_BUDGET | DUE_SWEEP),
 		__ATOMIC_RELAXED);
 	add(&sums->magazines, hak_spill_drain_half(&drained));
-	purged = judge(DUE_SWEEP);
+	purged = judge();
 	add(&sums->drained_bytes, drained);
 	add(&sums->purged_bytes, purged);
 	add(&sums->rounds, 1);
@@ -276,7 +316,7 @@ HAK_COLD void hak_budget_maintain(void)
 		spread();
 	/* A delay that began before is known to the background thread. */
 	waits = over_since_ms != 0;
-	judge(due);
+	judge();
 	later = (over_since_ms != 0 && !waits) || (due & DUE_BACKGROUND) != 0;
 	hak_unlock(&hak_registry_lock);
 	wake_background(later);
@@ -285,7 +325,7 @@ HAK_COLD void hak_budget_maintain(void)
 void hak_budget_retune(void)
 {
 	hak_lock(&hak_registry_lock);
-	judge(0);
+	judge();
 	hak_unlock(&hak_registry_lock);
 	hak_background_wake();
 }

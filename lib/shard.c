@@ -271,10 +271,20 @@ static unsigned flush_shard(unsigned shard, unsigned bin, void **blocks,
 	return rest;
 }
 
-/* Frees that reached bitmaps are what may leave slabs sparse. */
-static void note_flushed(struct bin_slabs *bs, size_t bytes)
+/* Of the slabs that a flush made wholly free, down to an earlier one. */
+static size_t chain_bytes(const struct slab *slab, const struct slab *end)
 {
-	bs->flushed += bytes;
+	size_t bytes = 0;
+
+	for (; slab != end; slab = slab->next)
+		bytes += slab->granules * GRANULE;
+	return bytes;
+}
+
+/* Frees that reached bitmaps may leave slabs sparse, unless whole slabs go. */
+static void note_flushed(struct bin_slabs *bs, size_t bytes, size_t gone)
+{
+	bs->flushed += bytes - MIN(bytes, gone);
 	if (bs->flushed >= FREED_CHUNK) {
 		hak_due_freed(bs->flushed);
 		bs->flushed = 0;
@@ -284,7 +294,9 @@ static void note_flushed(struct bin_slabs *bs, size_t bytes)
 void hak_shard_flush(unsigned bin, void **blocks, unsigned n)
 {
 	struct finding finding = { NULL, NULL };
-	struct slab *release = NULL;
+	struct slab *release = NULL, *released = NULL;
+	size_t size = hak_bins[bin].size;
+	unsigned blocks_left;
 
 	HAK_PROBE(flush, hak_bins[bin].size, n);
 	while (n != 0) {
@@ -293,9 +305,13 @@ void hak_shard_flush(unsigned bin, void **blocks, unsigned n)
 		struct bin_slabs *bs = &hak_shards[shard].bin[bin];
 
 		lock_counted(bs);
-		note_flushed(bs, n * (size_t)hak_bins[bin].size);
-		n = flush_shard(shard, bin, blocks, n, &release, &finding);
+		blocks_left = flush_shard(shard, bin, blocks, n, &release,
+			&finding);
+		note_flushed(bs, (n - blocks_left) * size,
+			chain_bytes(release, released));
 		hak_unlock(&bs->lock);
+		n = blocks_left;
+		released = release;
 		if (finding.what != NULL)
 			hak_invalid_block("free", finding.what, finding.block);
 		finding.what = NULL;

@@ -42,7 +42,7 @@ static const struct cache_limits *limits_of(unsigned bin)
 
 static unsigned shard_of(const struct heap *heap)
 {
-	/* Acquire: pairs with the release in spread() (heap.c). */
+	/* Acquire: pairs with the release in spread() (budget.c). */
 	return __atomic_load_n(&heap->shard, __ATOMIC_ACQUIRE);
 }
 

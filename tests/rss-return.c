@@ -167,6 +167,43 @@ static int idles_within_bound(const struct load *load, int random, int keep)
 	return 1;
 }
 
+static char *volatile large;
+
+static void take_and_free_large(void)
+{
+	large = malloc(2 * MIB);
+	if (!large)
+		bail("no memory for a large block");
+	large[0] = 1;
+	free(large);
+}
+
+/* The program may stop after any free: the bound holds all the way down, also
+ * where large blocks come and go in between, one for so many MiB freed. */
+static int holds_all_the_way(size_t every)
+{
+	const struct load load = {NULL, 8192, 8192, 192 << 20};
+	long live, bound, rss;
+	int fine = 1;
+
+	take(&load, load.total);
+	shuffle();
+	for (size_t mib = 1; fine && taken > 128; mib++) {
+		give_back(taken - 128);
+		if (every && mib % every == 0)
+			take_and_free_large();
+		live = (long)taken * 8;
+		bound = live + (live / 8 > 16384 ? live / 8 : 16384) + 4096;
+		rss = rss_over_start();
+		fine = rss <= bound;
+		if (!fine)
+			diag("RSS %ld KiB with %ld KiB live, %zu MiB freed",
+				rss, live, mib);
+	}
+	give_back(0);
+	return fine;
+}
+
 enum { THREADS = 24 };
 static pthread_barrier_t freed, done_looking;
 
@@ -255,16 +292,19 @@ int main(int argc, char **argv)
 {
 	(void)argc;
 	under_preload(argv);
-	plan(ARRAY_SIZE(loads) * 4 + 3);
+	plan(ARRAY_SIZE(loads) * 4 + 6);
 	state = test_seed();
 	memset(block, 1, sizeof block);
 	start = rss_kib();
 	ok(returns_while_active(4 * MIB, 4 * MIB), "4 MiB: RSS falls");
 	ok(returns_while_active(32, 370), "32 to 370 bytes: RSS falls");
 	if (!preloaded) {
-		skip(ARRAY_SIZE(loads) * 4 + 1, "a promise of hakmem's only");
+		skip(ARRAY_SIZE(loads) * 4 + 4, "a promise of hakmem's only");
 		return done();
 	}
+	ok(holds_all_the_way(0), "random frees, stopped anywhere");
+	ok(holds_all_the_way(1), "the same beside a large block a MiB");
+	ok(holds_all_the_way(24), "the same beside a large block in 24 MiB");
 	for (size_t i = 0; i < ARRAY_SIZE(loads); i++)
 		idle_cases(&loads[i]);
 	ok(idle_threads_hold_little(), "%d idle threads hold little", THREADS);

@@ -35,6 +35,7 @@ static const int of_the_library[] = {
 	SYS_mremap,
 	SYS_futex,
 	SYS_gettid,
+	SYS_sched_getaffinity,
 };
 
 /* What ends the program and its threads, and joins them. */
