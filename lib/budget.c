@@ -326,6 +326,11 @@ void hak_budget_retune(void)
 {
 	hak_lock(&hak_registry_lock);
 	judge();
+	/* Heaps of idle threads would not learn of a smaller budget. */
+	if (LOAD_RELAXED(&hak_cache_reserved) >
+			LOAD_RELAXED(&hak_cache_budget) &&
+	    !hak_lock_is_forking())
+		flush_all_depots();
 	hak_unlock(&hak_registry_lock);
 	hak_background_wake();
 }

@@ -173,10 +173,15 @@ static void test_cache(void)
 {
 	size_t before;
 
-	fill_caches();
+	/* depots learn from one time to the next */
+	for (int i = 0; i < 8; i++)
+		fill_caches();
 	before = cached_bytes();
 	ok(before > 200 * KIB, "CACHE=auto: caches are filled (%zu)", before);
+	ok(stats().depot_bytes > 64 * KIB, "CACHE=auto: so are depots (%zu)",
+		stats().depot_bytes);
 	is_int(set("HAKMEM_CACHE", "64K"), 0, "CACHE=64K");
+	is_int((long)stats().depot_bytes, 0, "CACHE: depots go at once");
 	fill_caches();
 	ok(cached_bytes() < before / 2, "CACHE: they are smaller now (%zu)",
 		cached_bytes());
@@ -344,7 +349,7 @@ static void test_threads(void)
 
 int main(void)
 {
-	plan(50);
+	plan(52);
 	test_get();
 	test_refusals();
 	test_verbose();
