@@ -240,7 +240,9 @@ static int idle_threads_hold_little(void)
 			    &thread[i], NULL, once_active, (void *)(i + 1)))
 			bail("no thread: %s", strerror(errno));
 	pthread_barrier_wait(&freed);
-	fine = falls_below(20 * 1024 + THREADS * 32, 2, 0);
+	/* They allocate and free to the end, side by side: 4 MiB more for what
+	 * a program that churns is spared the purging of. */
+	fine = falls_below((20 + 4) * 1024 + THREADS * 32, 2, 0);
 	if (!fine)
 		diag("RSS %ld KiB in %d idle threads", rss_over_start(),
 			THREADS);
