@@ -144,14 +144,16 @@ static size_t sweep_from(size_t retain)
 }
 
 /* Worth a sweep: as above, or too much is idle and the program gave half of
- * its memory back, not in large blocks alone, which pin nothing. */
+ * its memory back, not in large blocks alone, which pin nothing.  Half of what
+ * was live at the last sweep, or since while no sweep was wanted: what only
+ * comes and goes between pinned pages must not sweep each time. */
 static bool sweep_pays(size_t live, size_t waste)
 {
 	size_t retain = retain_of(live);
 
+	swept_waste = MIN(swept_waste, waste);
 	if (waste <= retain)
-		swept_waste = MIN(swept_waste, waste);
-	swept_live = MAX(swept_live, live);
+		swept_live = MAX(swept_live, live);
 	return waste > retain &&
 		(waste > sweep_from(retain) ||
 			(live <= swept_live / 2 && swept_freed >= live / 2));
