@@ -32,6 +32,8 @@
 #define WINDOW_GRANULES 64
 /* Blocks taken from the window before all goes to the dense part. */
 #define WINDOW_BUDGET 44
+/* What makes bounds stale, in granules: a change of what is in use, or traffic
+ * without one. */
 #define JUDGE_NET (MIB / GRANULE)
 #define JUDGE_GROSS (16 * MIB / GRANULE)
 #define CHURN_CREDIT_MAX (12 * MIB / GRANULE)
@@ -60,11 +62,11 @@ _Static_assert(offsetof(struct arena, opened) ==
 
 struct hak_lock hak_arena_lock = HAK_LOCK_INIT(RANK_ARENA);
 
-
 static struct arena *arenas;
 static unsigned window_used;
 /* Granules taken and put since the budget was last called stale. */
 static unsigned moved;
+/* What was in use then. */
 static size_t judged_granules;
 /* Dirty granules that may stay beyond the bound: it rises when such granules
  * are taken again and falls, half as fast, when any are put.  So a program

@@ -35,7 +35,7 @@ struct bin_slabs {
 	/* Lock operations of refills and flushes, and those that waited. */
 	unsigned locks;
 	unsigned waits;
-	/* Bytes put into bitmaps since a sweep was last asked for. */
+	/* Bytes put into bitmaps that hak_due_freed was not told of yet. */
 	size_t flushed;
 	/* Bytes of free pages that slabs on the lists gave back. */
 	size_t purged;

@@ -110,29 +110,23 @@ static unsigned refill_option(unsigned bin)
 	return (unsigned)(group != 0 ? group : hak_options.tiny_refill_count);
 }
 
-static unsigned batch_first(unsigned bin)
+/* Blocks of the first refill, and of the largest. */
+static void set_batch(struct cache_limits *limits, unsigned bin)
 {
 	unsigned option = bin < L2_FIRST ? refill_option(bin) : 0;
+	size_t first = 1, most = 1;
 
-	if (option != 0)
-		return option;
-	if (bin < L2_FIRST)
-		return BATCH_FIRST;
-	return bin < L25_FIRST
-		? (unsigned)MAX(MIN(L2_BATCH_BYTES / 4 / size_of(bin), 16), 1)
-		: 1;
-}
-
-static unsigned batch_max(unsigned bin)
-{
-	unsigned option = bin < L2_FIRST ? refill_option(bin) : 0;
-
-	if (option != 0)
-		return option;
-	if (bin < L2_FIRST)
-		return BATCH_MAX;
-	return bin < L25_FIRST
-		? (unsigned)MAX(L2_BATCH_BYTES / size_of(bin), 1) : 1;
+	if (option != 0) {
+		first = most = option;
+	} else if (bin < L2_FIRST) {
+		first = BATCH_FIRST;
+		most = BATCH_MAX;
+	} else if (bin < L25_FIRST) {
+		most = MAX(L2_BATCH_BYTES / size_of(bin), 1);
+		first = MAX(MIN(L2_BATCH_BYTES / 4 / size_of(bin), 16), 1);
+	}
+	limits->batch_first = (uint8_t)first;
+	limits->batch_max = (uint8_t)most;
 }
 
 void hak_cache_limits_init(void)
@@ -143,8 +137,7 @@ void hak_cache_limits_init(void)
 		limits->cap_first = (uint8_t)cap_first(bin);
 		limits->cap_least = (uint8_t)cap_least(bin);
 		limits->cap_max = (uint8_t)cap_max(bin);
-		limits->batch_first = (uint8_t)batch_first(bin);
-		limits->batch_max = (uint8_t)batch_max(bin);
+		set_batch(limits, bin);
 		set_depot(limits, bin);
 	}
 }

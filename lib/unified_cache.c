@@ -7,7 +7,8 @@
  *     that each may have in any case, because heaps of idle threads do not
  *     shrink.  Caps and depots grow only where that leaves room.  Small bins
  *     may exceed it by four blocks each; a bin that finds no room goes without
- *     a cache.
+ *     a cache.  The sum is read before it is added to: heaps that grow at once
+ *     may exceed the budget by one grant each.
  * I2  A depot holds full magazines only, so only bins whose front is a whole
  *     magazine have one.
  * I3  The slot below a front's start is NULL.

@@ -12,16 +12,6 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
-/* A sanitizer has threads and memory of its own. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define WATCHED 1
-#elif defined __has_feature
-#define WATCHED                                                                \
-	(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define WATCHED 0
-#endif
-
 enum { LIMIT = 60, BLOCKS = 20000 };
 
 static void *blocks[BLOCKS];

@@ -7,34 +7,18 @@
 #include "fuzz-main.h"
 
 #include <getopt.h>
-#include <setjmp.h>
 #include <sys/mman.h>
 
 #include "../bench/lab/lab.h"
 #include "../bench/lab/library.h"
+#include "fuzz-command.h"
 
 const char *hak_command_name = "ab";
-
-static jmp_buf refused;
 
 /* Instead of those of command.c, which end the process. */
 void hak_command_warn(const char *format, ...)
 {
 	(void)format;
-}
-
-void hak_command_fail(int status, const char *format, ...)
-{
-	char line[512];
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	if (n <= 0 || status != STATUS_FAILED)
-		fuzz_wrong("status %d, %d bytes of a message", status, n);
-	longjmp(refused, 1);
 }
 
 void hak_command_bad_option(char *const *argv)

@@ -9,12 +9,12 @@
 
 #include "fuzz-main.h"
 
-#include <setjmp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
 
 #include "../bench/lab/lab.h"
+#include "fuzz-command.h"
 #include "stats.h"
 
 #define process_vm_readv read_edited
@@ -29,24 +29,8 @@ static ssize_t pread_edited(int file, void *to, size_t size, off_t at);
 
 const char *hak_command_name = "stat";
 
-static jmp_buf refused;
 static struct fuzz_input edits;
 static unsigned until_next, reads;
-
-/* Instead of those of command.c, which end the process. */
-void hak_command_fail(int status, const char *format, ...)
-{
-	char line[512];
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	if (n <= 0 || status != STATUS_FAILED)
-		fuzz_wrong("status %d, %d bytes of a message", status, n);
-	longjmp(refused, 1);
-}
 
 /* Values that a number may become: bounds, and what is beyond them. */
 static uint64_t odd_value(unsigned how)

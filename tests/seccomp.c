@@ -7,6 +7,7 @@
 
 #include "hakmem.h"
 #include "tap.h"
+#include "util.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -15,16 +16,6 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-
-/* A sanitizer makes calls of its own. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define WATCHED 1
-#elif defined __has_feature
-#define WATCHED                                                                \
-	(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define WATCHED 0
-#endif
 
 /* As in hakmem(7), SYSTEM CALLS. */
 static const int of_the_library[] = {

@@ -27,6 +27,16 @@
 
 #include "tap.h"
 
+/* Under a sanitizer, which has threads, memory and calls of its own. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define WATCHED 1
+#elif defined __has_feature
+#define WATCHED                                                                \
+	(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define WATCHED 0
+#endif
+
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #ifndef KIB /* the library's own, for tests of its insides */
 #define KIB ((size_t)1 << 10)
