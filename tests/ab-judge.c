@@ -25,6 +25,7 @@ struct noise {
 static const struct noise real = {0.25, 0.06, 0.007, 0.02};
 static const struct noise drifting = {0, 0, 0.01, 0.25};
 static const struct noise quiet = {0, 0, 0.001, 0.01};
+static const struct noise even = {0, 0, 0.004, 0};
 
 static struct random random_state;
 
@@ -142,6 +143,49 @@ static bool is_no_go(enum verdict v)
 	return v == VERDICT_NO_GO;
 }
 
+static int count_covered(size_t runs, bool blocks)
+{
+	int covered = 0;
+	struct judgement j;
+
+	for (int i = 0; i < 1000; i++) {
+		hold_trial(&even, 1.02, runs, blocks, &j);
+		covered += j.low <= 0.02 && 0.02 <= j.high;
+	}
+	return covered;
+}
+
+static void test_coverage(void)
+{
+	ok(between(count_covered(7, true), 925, 975),
+		"seven blocks: the 95 %% interval has the true change in 95 "
+		"%%");
+	ok(between(count_covered(20, true), 930, 970), "twenty blocks");
+	ok(between(count_covered(20, false), 920, 965), "twenty runs a side");
+}
+
+/* A change by just the threshold is not beyond it: 2.5 % may say it is. */
+static void test_threshold(double speed, enum verdict wrong, const char *what)
+{
+	int claimed = 0;
+	struct judgement j;
+
+	for (int i = 0; i < 1000; i++) {
+		hold_trial(&even, speed, 7, true, &j);
+		claimed += j.verdict == wrong;
+	}
+	ok(between(claimed, 0, 40), "a change of just %s: %d of 1000", what,
+		claimed);
+}
+
+static void test_thresholds(void)
+{
+	test_threshold(1.005, VERDICT_GO, "the margin is seldom a GO");
+	test_threshold(0.995, VERDICT_NO_GO, "the margin is seldom a NO-GO");
+	test_threshold(1.005, VERDICT_NEUTRAL, "the margin is seldom NEUTRAL");
+	test_threshold(1.03, VERDICT_STRONG_GO, "3 % is seldom a STRONG GO");
+}
+
 static void test_verdicts(void)
 {
 	struct judgement j;
@@ -206,6 +250,10 @@ static void test_known_values(void)
 	ok(right, "p adjusted after Holm");
 	ok(between(hak_judge_normal_quantile(0.975), 1.95996, 1.95997),
 		"quantile of the normal distribution");
+	ok(between(hak_judge_student_quantile(0.975, 5), 2.569, 2.572) &&
+			between(hak_judge_student_quantile(0.01, 9), -2.823,
+				-2.820),
+		"quantiles of Student's t");
 	hak_judge_summarise(&series, &s);
 	ok(s.mean == 2.5 && s.median == 2.5 && s.least == 1 &&
 			s.greatest == 4 &&
@@ -216,13 +264,15 @@ static void test_known_values(void)
 
 int main(void)
 {
-	plan(29);
+	plan(37);
 	hak_random_seed(&random_state, 20, RANDOM_NOISE);
 	test_recorded();
 	test_equal(true);
 	test_equal(false);
 	test_found(1.02, is_go, "a gain of 2 %");
 	test_found(0.98, is_no_go, "a loss of 2 %");
+	test_coverage();
+	test_thresholds();
 	test_verdicts();
 	test_direction();
 	test_drift();

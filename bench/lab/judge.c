@@ -7,14 +7,18 @@
  *  - The change is candidate mean / reference mean - 1. Its interval is a
  *    percentile bootstrap: over whole blocks where the runs of all sides were
  *    interleaved (drift hits both sides of a block and cancels), over each
- *    side by itself otherwise.
+ *    side by itself otherwise. Of n blocks the plain percentiles are too
+ *    narrow, by the n - 1 of a variance and by normal for Student's t: the
+ *    ones taken lie as much further out. Two sides by themselves have twice
+ *    the degrees of freedom, and keep the plain ones.
  *  - p is from a permutation test of the difference of means: labels change
  *    places inside a block, or in the pool of all runs.
  *  - With m comparisons against one reference the intervals are at
  *    1 - alpha / m and p is adjusted after Holm.
- *  - GO and NO-GO need the interval outside the margin *and* p < alpha: the
- *    bootstrap is a little too sure of itself on few runs (it covers 92 %
- *    instead of 95 % at ten), the permutation test is not.
+ *  - A verdict needs the interval beyond its threshold, or inside the margin,
+ *    *and* a permutation test that rejects a change by just that threshold:
+ *    any interval is a little too sure of itself on few runs or heavy tails,
+ *    and the permutation test is not.
  */
 #include <config.h>
 
@@ -136,6 +140,36 @@ static double draw_blocks(
 	return candidate / reference - 1;
 }
 
+double hak_judge_student_quantile(double probability, double freedom)
+{
+	double z = hak_judge_normal_quantile(probability), z2 = z * z;
+	/* Cornish and Fisher: within 0.1 % from four degrees of freedom on */
+	double g1 = (z2 + 1) * z / 4;
+	double g2 = ((5 * z2 + 16) * z2 + 3) * z / 96;
+	double g3 = (((3 * z2 + 19) * z2 + 17) * z2 - 15) * z / 384;
+	double g4 = ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) *
+		    z / 92160;
+
+	return z +
+	       (g1 + (g2 + (g3 + g4 / freedom) / freedom) / freedom) / freedom;
+}
+
+double hak_judge_block_tail(double tail, size_t blocks, size_t freedom)
+{
+	double t = hak_judge_student_quantile(tail, (double)freedom) *
+		   sqrt((double)blocks / ((double)blocks - 1));
+
+	return 0.5 * erfc(-t / sqrt(2));
+}
+
+void hak_judge_cut(
+	double *value, size_t count, double tail, double *low, double *high)
+{
+	qsort(value, count, sizeof *value, by_value);
+	*low = quantile(value, count, tail);
+	*high = quantile(value, count, 1 - tail);
+}
+
 static void find_interval(const struct judge_rule *rule, const struct series *a,
 	const struct series *b, struct judgement *out)
 {
@@ -143,13 +177,13 @@ static void find_interval(const struct judge_rule *rule, const struct series *a,
 	double tail = rule->alpha / rule->comparisons / 2;
 	struct random r;
 
+	if (rule->blocks)
+		tail = hak_judge_block_tail(tail, a->count, a->count - 1);
 	hak_random_seed(&r, rule->seed, RANDOM_BOOTSTRAP);
 	for (unsigned i = 0; i < rule->resamples; i++)
 		change[i] = rule->blocks ? draw_blocks(&r, a, b)
 					 : draw_runs(&r, a, b);
-	qsort(change, rule->resamples, sizeof *change, by_value);
-	out->low = quantile(change, rule->resamples, tail);
-	out->high = quantile(change, rule->resamples, 1 - tail);
+	hak_judge_cut(change, rule->resamples, tail, &out->low, &out->high);
 	free(change);
 }
 
@@ -177,17 +211,20 @@ static double permute_pool(
 	return fabs(mean(pool + n, total - n) - mean(pool, n));
 }
 
+/* of this change being the true one: the reference is scaled to have it */
 static double find_p(const struct judge_rule *rule, const struct series *a,
-	const struct series *b)
+	const struct series *b, double change)
 {
 	size_t total = rule->blocks ? a->count : a->count + b->count;
-	double *v = hak_lab_alloc(total, sizeof *v);
-	double seen = fabs(mean(b->value, b->count) - mean(a->value, a->count));
+	double *v = hak_lab_alloc(total, sizeof *v), scale = 1 + change;
+	double seen = fabs(
+		mean(b->value, b->count) - scale * mean(a->value, a->count));
 	unsigned reached = 1;
 	struct random r;
 
 	for (size_t i = 0; i < a->count; i++)
-		v[i] = rule->blocks ? b->value[i] - a->value[i] : a->value[i];
+		v[i] = rule->blocks ? b->value[i] - scale * a->value[i]
+				    : scale * a->value[i];
 	for (size_t i = a->count; i < total; i++)
 		v[i] = b->value[i - a->count];
 	/* sums in another order differ in the last bits: count them as ties */
@@ -200,6 +237,26 @@ static double find_p(const struct judge_rule *rule, const struct series *a,
 	}
 	free(v);
 	return (double)reached / (rule->resamples + 1.0);
+}
+
+static double threshold_of(const struct judge_rule *rule, enum threshold t)
+{
+	double change = t == THRESHOLD_LOSS   ? -rule->margin
+			: t == THRESHOLD_GAIN ? rule->margin
+					      : rule->strong;
+
+	return rule->lower_is_better ? -change : change;
+}
+
+static void find_p_of_thresholds(const struct judge_rule *rule,
+	const struct series *a, const struct series *b, struct judgement *out)
+{
+	for (int t = 0; t < THRESHOLDS; t++) {
+		double change = threshold_of(rule, (enum threshold)t);
+		bool inside = out->low <= change && change <= out->high;
+
+		out->p_threshold[t] = inside ? 1 : find_p(rule, a, b, change);
+	}
 }
 
 /* variance of the difference that one run of each side shows */
@@ -245,7 +302,8 @@ void hak_judge_compare(const struct judge_rule *rule,
 	out->change = out->candidate.mean / out->reference.mean - 1;
 	out->change_median = out->candidate.median / out->reference.median - 1;
 	find_interval(rule, reference, candidate, out);
-	out->p = out->p_adjusted = find_p(rule, reference, candidate);
+	out->p = out->p_adjusted = find_p(rule, reference, candidate, 0);
+	find_p_of_thresholds(rule, reference, candidate, out);
 	find_power(rule, reference, candidate, out);
 	out->verdict = VERDICT_INCONCLUSIVE;
 }
@@ -297,9 +355,9 @@ void hak_judge_interaction(const struct judge_rule *rule,
 			block[b] = hak_random_below(&r, d.blocks);
 		value[i] = difference_of(&d);
 	}
-	qsort(value, rule->resamples, sizeof *value, by_value);
-	out->low = quantile(value, rule->resamples, rule->alpha / 2);
-	out->high = quantile(value, rule->resamples, 1 - rule->alpha / 2);
+	hak_judge_cut(value, rule->resamples,
+		hak_judge_block_tail(rule->alpha / 2, d.blocks, d.blocks - 1),
+		&out->low, &out->high);
 	free(block);
 	free(value);
 }
@@ -309,17 +367,21 @@ static enum verdict verdict_of(
 {
 	double low = rule->lower_is_better ? -j->high : j->low;
 	double high = rule->lower_is_better ? -j->low : j->high;
-	bool differs = j->p_adjusted < rule->alpha;
+	bool excluded[THRESHOLDS];
 
 	if (j->runs < JUDGE_RUNS_MIN)
 		return VERDICT_INCONCLUSIVE;
-	if (low > rule->strong && differs)
+	for (int t = 0; t < THRESHOLDS; t++)
+		excluded[t] =
+			j->p_threshold[t] < rule->alpha / rule->comparisons;
+	if (low > rule->strong && excluded[THRESHOLD_STRONG])
 		return VERDICT_STRONG_GO;
-	if (low > rule->margin && differs)
+	if (low > rule->margin && excluded[THRESHOLD_GAIN])
 		return VERDICT_GO;
-	if (high < -rule->margin && differs)
+	if (high < -rule->margin && excluded[THRESHOLD_LOSS])
 		return VERDICT_NO_GO;
-	if (low >= -rule->margin && high <= rule->margin)
+	if (low >= -rule->margin && high <= rule->margin &&
+		excluded[THRESHOLD_LOSS] && excluded[THRESHOLD_GAIN])
 		return VERDICT_NEUTRAL;
 	return VERDICT_INCONCLUSIVE;
 }

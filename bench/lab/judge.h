@@ -17,6 +17,14 @@ enum verdict {
 	VERDICT_CRASH, /* given by the trial, never by the judge */
 };
 
+/* Changes that a verdict claims the true one to be beyond, or within. */
+enum threshold {
+	THRESHOLD_LOSS, /* the margin, on the side that is worse */
+	THRESHOLD_GAIN, /* the margin, on the side that is better */
+	THRESHOLD_STRONG,
+	THRESHOLDS,
+};
+
 struct judge_rule {
 	double alpha;	      /* of the whole family of comparisons */
 	double margin;	      /* changes within it do not matter */
@@ -48,9 +56,11 @@ struct judgement {
 	struct summary candidate;
 	double change; /* of the mean */
 	double change_median;
-	double low, high;   /* interval of `change` */
-	double p;	    /* as computed */
-	double p_adjusted;  /* Holm, over the family */
+	double low, high;  /* interval of `change` */
+	double p;	   /* as computed, of no change at all */
+	double p_adjusted; /* Holm, over the family */
+	/* of a change by just the threshold; 1 where the interval has it */
+	double p_threshold[THRESHOLDS];
 	double runs_needed; /* a side, alpha two-sided, power 80 % */
 	double detectable;  /* change that these runs find, same power */
 	size_t runs;	    /* of the shorter side */
@@ -81,7 +91,13 @@ void hak_judge_interaction(const struct judge_rule *rule,
 void hak_judge_settle(
 	const struct judge_rule *rule, struct judgement *all, size_t count);
 void hak_judge_holm(const double *p, double *adjusted, size_t count);
+/* The tail to cut off for this one where the values are of few blocks. */
+double hak_judge_block_tail(double tail, size_t blocks, size_t freedom);
+/* Sorts resampled values and cuts off both tails. */
+void hak_judge_cut(
+	double *value, size_t count, double tail, double *low, double *high);
 double hak_judge_normal_quantile(double probability);
+double hak_judge_student_quantile(double probability, double freedom);
 const char *hak_judge_verdict_name(enum verdict verdict);
 
 #endif
