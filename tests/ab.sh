@@ -145,9 +145,9 @@ rm "$log"
 try --runs 6 --pin 0 --a 'sh -c "nproc >>\$log"' --b 'sh -c "nproc >>\$log"'
 is "$(sort -u "$log")" 1 "pinned to one processor"
 
-try --runs 6 --a 'sh -c "echo n=1,0\$\$ m"' --b 'sh -c "echo n=1,0\$\$ m"' \
-	--pattern 'n=([0-9,]+) m'
-ok "a printed number, with separators" has '^A  *6  *[0-9.]* [kM]'
+number='sh -c "echo n=1,234,\$((100 + \$\$ % 900)) m"'
+try --runs 6 --a "$number" --b "$number" --pattern 'n=([0-9,]+) m'
+ok "a printed number, with separators" has '^A  *6  *1\.23[45] M'
 ok "the pattern names the metric" has '^n=(\[0-9,\]+) m, higher is better'
 try --precision 90% --a true --b true
 ok "ended by precision" has 'ended by precision'
@@ -198,6 +198,29 @@ is "$?" 130 "stopped by the user: status 130"
 ok "what is known so far is told" has 'ended by the user'
 ok "with a verdict" has '^B  .*[A-Z]$'
 
+# asked_twice SIGNAL...: they come while the lab cannot look
+asked_twice() {
+	python3 -c "import signal, subprocess, sys, time
+lab = subprocess.Popen(['$hakmem', 'ab', '--metric', 'wall', '--time', '60',
+	'--a', 'sleep 0.02', '--b', 'sleep 0.02'], stdout=subprocess.PIPE)
+time.sleep(0.5)
+lab.send_signal(signal.SIGSTOP)
+for name in sys.argv[1:]: lab.send_signal(getattr(signal, name))
+lab.send_signal(signal.SIGCONT)
+while 'SIGINT' in sys.argv and lab.poll() is None:
+	lab.send_signal(signal.SIGINT)
+	time.sleep(0.001)
+sys.exit(lab.wait() != 130 or b'ended by the user' not in lab.stdout.read())" \
+		"$@"
+}
+if command -v python3 >/dev/null; then
+	ok "asked twice to stop, it still reports" asked_twice SIGTERM SIGHUP
+	ok "asked by one Ctrl-C after another, too" asked_twice SIGINT
+else
+	skip "asked twice to stop, it still reports" "no python3"
+	skip "asked by one Ctrl-C after another, too" "no python3"
+fi
+
 # --- bad input --------------------------------------------------------------
 
 row() {
@@ -213,6 +236,7 @@ printf '1 2\n3\n' >"$scratch/ragged"
 printf '1 2\n3 x\n' >"$scratch/word"
 printf '1 2\n3 -4\n' >"$scratch/negative"
 printf '5 5\n5 5\n5 5\n' >"$scratch/equal"
+echo '1e300 1' >"$scratch/huge"
 printf 'a a\n1 2\n3 4\n' >"$scratch/twins"
 printf '1 2\n3 4\n5 -\n' >"$scratch/uneven"
 printf '{"a": [1,2,],"b": [1,2]}' >"$scratch/comma"
@@ -272,8 +296,11 @@ row "ragged columns" 125 'ragged:2: another number of columns' \
 	--replay "$scratch/ragged"
 row "a word among numbers" 125 'word:2: not a number: x' \
 	--replay "$scratch/word"
-row "a negative value" 125 'negative:2: not a finite number above zero: -4' \
+row "a negative value" 125 'negative:2: not a number above zero, .*: -4' \
 	--replay "$scratch/negative"
+row "a value whose square is too large" 125 \
+	'huge:1: not a number above zero, 1e-100 to 1e100: 1e300' \
+	--replay "$scratch/huge"
 row "two sides of one name" 125 'two sides of one name: a' \
 	--replay "$scratch/twins"
 row "uneven pairs" 125 'paired runs must be equally many' --paired \
@@ -281,7 +308,7 @@ row "uneven pairs" 125 'paired runs must be equally many' --paired \
 row "JSON: trailing comma" 125 'comma:1: bad JSON: a value expected' \
 	--replay "$scratch/comma"
 row "JSON: leading zero" 125 'zero:1: bad JSON: ' --replay "$scratch/zero"
-row "JSON: text" 125 'text: not a finite number above zero: a' \
+row "JSON: text" 125 'text: not a number above zero, .*: a' \
 	--replay "$scratch/text"
 row "JSON: more text" 125 'rest:1: bad JSON: more text' \
 	--replay "$scratch/rest"
@@ -301,5 +328,14 @@ ok "a pattern that matches nothing is told" grep -q \
 	'^hakmem: ab: B: the pattern matches nothing it printed' "$scratch/err"
 try --runs 6 --a 'echo v=0' --b 'echo v=6' --pattern 'v=([0-9]+)'
 ok "a printed zero is no value" grep -q \
-	'^hakmem: ab: A: no number above zero where' "$scratch/err"
+	'^hakmem: ab: A: no number above zero,' "$scratch/err"
+for bad in nan inf -5 1e308 1e-200 1,47 1234,567; do
+	try --runs 6 --a "echo 'v=$bad;'" --b 'sh -c "echo v=\$\$"' --pattern 'v=([^;]*)'
+	ok "a printed '$bad' is no value" grep -q \
+		'^hakmem: ab: A: no number above zero,' "$scratch/err"
+done
+seq 1 200000 >"$scratch/long"
+long="sh -c 'cat $scratch/long; echo \$\$'"
+ok "many matches take no long time" timeout 10 "$hakmem" ab --runs 2 \
+	--warmup 0 --pattern '([0-9]+)' --a "$long" --b "$long"
 done_testing

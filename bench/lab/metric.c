@@ -18,6 +18,11 @@ const struct metric_info hak_metric_info[METRIC_COUNT] = {
 	[METRIC_INSTRUCTIONS] = {"instructions", "instructions", "", true},
 };
 
+bool hak_metric_is_value(double value)
+{
+	return value >= 1e-100 && value <= 1e100;
+}
+
 enum metric hak_metric_find(const char *name)
 {
 	int m = 0;

@@ -23,6 +23,8 @@ struct metric_info {
 
 extern const struct metric_info hak_metric_info[METRIC_COUNT];
 
+/* What a ratio, and a sum of squares, can be made of: 1e-100 to 1e100. */
+bool hak_metric_is_value(double value);
 /* METRIC_COUNT when there is none of that name */
 enum metric hak_metric_find(const char *name);
 /* "52.9 M", "12.3 ms", "4.5 MiB" */

@@ -1,7 +1,7 @@
 /*
  * Recorded runs, read for another verdict (see replay.h for the forms). Every
- * value must be a finite number above zero: a ratio of anything else means
- * nothing. The recorded rule is not taken over, only what the runs are.
+ * value must be a number above zero: a ratio of anything else means nothing.
+ * The recorded rule is not taken over, only what the runs are.
  */
 #include <config.h>
 
@@ -16,6 +16,7 @@
 #include "json.h"
 #include "lab.h"
 
+static const char not_a_value[] = "not a number above zero, 1e-100 to 1e100";
 static const char SEPARATORS[] = " \t\r\n,;";
 
 struct source {
@@ -87,8 +88,8 @@ static void take_cell(struct trial *t, const struct source *from, size_t line,
 		return;
 	if (!read_number(word, &value))
 		refuse_line(from, line, "not a number", word);
-	if (!isfinite(value) || value <= 0)
-		refuse_line(from, line, "not a finite number above zero", word);
+	if (!hak_metric_is_value(value))
+		refuse_line(from, line, not_a_value, word);
 	if (s->runs != row)
 		refuse_line(from, line, "a value below a missing one", word);
 	add_value(s, METRIC_PATTERN, s->runs, value);
@@ -162,9 +163,8 @@ static void take_array(struct side *s, const struct source *from,
 	for (size_t i = 0; i < array->count; i++) {
 		const struct json_value *v = array->member[i];
 
-		if (v->kind != JSON_NUMBER || !isfinite(v->number) ||
-			v->number <= 0)
-			refuse(from, "not a finite number above zero", s->name);
+		if (v->kind != JSON_NUMBER || !hak_metric_is_value(v->number))
+			refuse(from, not_a_value, s->name);
 		if (i > s->runs)
 			refuse(from, "metrics with gaps", s->name);
 		add_value(s, metric, i, v->number);

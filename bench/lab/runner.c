@@ -20,6 +20,7 @@
 
 #include "runner.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -85,16 +86,23 @@ void hak_runner_open(struct runner *r, uint64_t seed)
 
 void hak_runner_close(struct runner *r)
 {
+	/* Ctrl-C again, of impatience, must not cost the report */
+	while (hak_runner_interrupted(r))
+		;
+	if (r->stopped)
+		signal(SIGINT, SIG_IGN);
 	sigprocmask(SIG_SETMASK, &r->mask, NULL);
 	if (r->has_pattern)
 		regfree(&r->pattern);
 }
 
-bool hak_runner_interrupted(const struct runner *r)
+bool hak_runner_interrupted(struct runner *r)
 {
 	const struct timespec none = {0, 0};
+	bool interrupted = sigtimedwait(&r->ending, NULL, &none) > 0;
 
-	return sigtimedwait(&r->ending, NULL, &none) > 0;
+	r->stopped |= interrupted;
+	return interrupted;
 }
 
 /* ---- the environment ---- */
@@ -356,14 +364,35 @@ static char *read_file(int fd)
 	return text;
 }
 
-/* A whole number or a decimal one; 1,234,567 is read as one number. */
+/* A comma or blank that sets off a group of three digits. */
+static bool is_separator(const char *text, size_t length, size_t at)
+{
+	size_t before = 0, after = 0;
+
+	while (before < at && isdigit((unsigned char)text[at - before - 1]))
+		before++;
+	while (at + after + 1 < length &&
+		isdigit((unsigned char)text[at + after + 1]))
+		after++;
+	return before > 0 && before <= 3 && after == 3;
+}
+
+/*
+ * A whole number or a decimal one; 1,234,567 is read as one number. Any other
+ * comma may be a decimal one, and is refused: 1,47 is not 147.
+ */
 static bool read_number(const char *text, size_t length, double *value)
 {
 	char digits[64], *end;
 	size_t n = 0;
 
+	while (length && text[length - 1] == ' ')
+		length--;
 	for (size_t i = 0; i < length; i++) {
-		if (text[i] == ',' || text[i] == ' ')
+		if (text[i] == ' ' && n == 0)
+			continue;
+		if ((text[i] == ',' || text[i] == ' ') &&
+			is_separator(text, length, i))
 			continue;
 		if (n == sizeof digits - 1)
 			return false;
@@ -371,7 +400,7 @@ static bool read_number(const char *text, size_t length, double *value)
 	}
 	digits[n] = '\0';
 	*value = strtod(digits, &end);
-	return n && !*end && isfinite(*value) && *value > 0;
+	return n && !*end && hak_metric_is_value(*value);
 }
 
 /* The last match counts: many programs print progress first. */
@@ -379,13 +408,12 @@ static enum ending find_value(
 	const regex_t *pattern, const char *text, double *value)
 {
 	enum ending ending = END_NO_MATCH;
-	const char *start = text;
-	regmatch_t m[2];
+	/* the end is told, or each match would look for it anew */
+	regmatch_t m[2] = {{.rm_so = 0, .rm_eo = (regoff_t)strlen(text)}};
+	regoff_t length = m[0].rm_eo;
 
-	while (*text &&
-		regexec(pattern, text, 2, m,
-			text == start || text[-1] == '\n' ? 0 : REG_NOTBOL) ==
-			0) {
+	while (m[0].rm_so < length &&
+		regexec(pattern, text, 2, m, REG_STARTEND) == 0) {
 		const regmatch_t *part = &m[pattern->re_nsub ? 1 : 0];
 
 		if (part->rm_so >= 0)
@@ -394,7 +422,8 @@ static enum ending find_value(
 					 value)
 					 ? END_OK
 					 : END_NO_NUMBER;
-		text += m[0].rm_eo > 0 ? m[0].rm_eo : 1;
+		m[0].rm_so = m[0].rm_eo + (m[0].rm_eo == m[0].rm_so);
+		m[0].rm_eo = length;
 	}
 	return ending;
 }
@@ -496,6 +525,7 @@ struct run_end hak_runner_run(
 	start(r, s, &c);
 	check_exec(s, &c);
 	end.ending = await_end(r, &c);
+	r->stopped |= end.ending == END_STOPPED;
 	take_usage(&c, out);
 	if (!end.ending)
 		end = judge_end(r, s, &c, out);

@@ -21,6 +21,7 @@ struct runner {
 	struct random random; /* of the padding */
 	sigset_t mask;	      /* for the programs: the one from before */
 	sigset_t ending;      /* signals that end the trial */
+	bool stopped;	      /* one of them has come */
 };
 
 struct run_end {
@@ -36,7 +37,7 @@ void hak_runner_close(struct runner *r);
 struct run_end hak_runner_run(
 	struct runner *r, const struct side *s, struct run *out);
 /* A signal that ends the trial has come and was not yet told. */
-bool hak_runner_interrupted(const struct runner *r);
+bool hak_runner_interrupted(struct runner *r);
 double hak_runner_now(void); /* s */
 
 #endif

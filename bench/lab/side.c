@@ -155,7 +155,8 @@ char *hak_side_failure_text(const struct side *s)
 		return hak_lab_copy("the pattern matches nothing it printed");
 	case END_NO_NUMBER:
 		return hak_lab_copy(
-			"no number above zero where the pattern matches");
+			"no number above zero, 1e-100 to 1e100, where the "
+			"pattern matches");
 	case END_NOT_LOADED:
 		return hak_lab_copy("the loader ignored its library");
 	default:

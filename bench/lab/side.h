@@ -13,7 +13,7 @@ enum ending {
 	END_SIGNAL, /* code: signal */
 	END_TIMEOUT,
 	END_NO_MATCH,	/* the pattern is not in the output */
-	END_NO_NUMBER,	/* what it matches is no number above zero */
+	END_NO_NUMBER,	/* what it matches cannot be judged */
 	END_NOT_LOADED, /* the loader ignored the library */
 	END_STOPPED,	/* by the user */
 };
