@@ -120,6 +120,16 @@ else
 	skip "the page's tags are balanced" "no python3"
 fi
 
+"$hakmem" ab --replay "$recorded" --seed 7 --json --alpha 0.01 \
+	--reference compiled-out >"$scratch/out"
+ok "a small alpha has resamples enough" has '"resamples": 100000,'
+if [ -w /dev/full ]; then
+	"$hakmem" ab --help >/dev/full 2>"$scratch/err"
+	is "$?" 125 "help that cannot be written is a failure"
+else
+	skip "help that cannot be written is a failure" "no /dev/full"
+fi
+
 # --- how sides are run ------------------------------------------------------
 
 export log="$scratch/log"
@@ -276,6 +286,14 @@ for bad in -1 0 100 nan inf x '' 5%%; do
 		--a true --b true --margin "$bad"
 done
 row "--alpha 0" 125 'bad value for --alpha' --a true --b true --alpha 0
+row "--alpha above 50" 125 'bad value for --alpha: at most 50 % expected: 60' \
+	--a true --b true --alpha 60
+row "an alpha too small for any resamples" 125 \
+	'--alpha is too small for 1 comparison: 1e-09%' \
+	--a true --b true --alpha 1e-9
+row "too few resamples for alpha" 125 \
+	'--resamples must be at least 2000 for 2 comparisons at 1%: 1000' \
+	--a true --b true --side C=true --alpha 1
 row "--time -1" 125 'bad value for --time' --a true --b true --time -1
 row "--time 5x" 125 'bad value for --time' --a true --b true --time 5x
 row "--pin" 125 'bad value for --pin: .*: 0-' --a true --b true --pin 0-
@@ -289,6 +307,12 @@ row "no library at all" 125 'plainfile: cannot be preloaded' \
 	--a true --b true --b-lib "$scratch/plainfile"
 row "a report that cannot be written" 125 'cannot write the report: /none/x' \
 	--replay "$recorded" --json=/none/x --html -
+row "a report to a directory" 125 'cannot write the report: /: Is a directory' \
+	--a /nonexistent --b true --html /
+row "no run is lost for a report" 125 'cannot write the report: /none/x: No such' \
+	--a /nonexistent --b true --json=/none/x
+row "two reports to one place" 125 '--json and --html go to one place: -' \
+	--a true --b true --json --html -
 row "no file" 125 'cannot open the recorded runs: /nonexistent' \
 	--replay /nonexistent
 row "empty file" 125 'two sides are needed: 0' --replay "$scratch/empty"

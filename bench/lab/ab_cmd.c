@@ -179,6 +179,7 @@ static void take_own(struct ab *ab, int code, const char *arg)
 		break;
 	case 'h':
 		printf("%s\n%s", help, hak_trial_options_help);
+		hak_command_flush();
 		exit(STATUS_OK);
 	}
 }

@@ -27,6 +27,8 @@ void hak_report_html_close(FILE *f);
 
 /* Reports go to files, "-" being standard output; all or the command ends. */
 bool hak_report_owns_output(const char *path, const char *other);
+/* before the first run, so that none is lost for a misspelt directory */
+void hak_report_check(const char *path);
 FILE *hak_report_open(const char *path);
 void hak_report_close(FILE *f, const char *path);
 

@@ -9,9 +9,12 @@
 #include "report.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "lab.h"
 
@@ -21,14 +24,35 @@ bool hak_report_owns_output(const char *path, const char *other)
 	       (other && strcmp(other, "-") == 0);
 }
 
+static _Noreturn void refuse(const char *path)
+{
+	hak_command_fail(STATUS_FAILED, "cannot write the report: %s: %s", path,
+		strerror(errno));
+}
+
+/* It is not opened: an old report stays whole until there is a new one. */
+void hak_report_check(const char *path)
+{
+	bool there = access(path, F_OK) == 0;
+	char *copy = hak_lab_copy(path);
+	struct stat s;
+
+	if (strcmp(path, "-") != 0) {
+		if (access(there ? path : dirname(copy), W_OK) != 0)
+			refuse(path);
+		errno = EISDIR;
+		if (there && stat(path, &s) == 0 && S_ISDIR(s.st_mode))
+			refuse(path);
+	}
+	free(copy);
+}
+
 FILE *hak_report_open(const char *path)
 {
 	FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
 
 	if (!f)
-		hak_command_fail(STATUS_FAILED,
-			"cannot write the report: %s: %s", path,
-			strerror(errno));
+		refuse(path);
 	return f;
 }
 
@@ -36,9 +60,7 @@ FILE *hak_report_open(const char *path)
 void hak_report_close(FILE *f, const char *path)
 {
 	if (ferror(f) || (f == stdout ? fflush(f) : fclose(f)))
-		hak_command_fail(STATUS_FAILED,
-			"cannot write the report: %s: %s", path,
-			strerror(errno));
+		refuse(path);
 }
 
 const char *hak_report_percent(double change, bool plus, char *text)

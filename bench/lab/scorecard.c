@@ -194,6 +194,7 @@ static void open_card(
 {
 	struct field f = gather(r);
 
+	hak_trial_options_check(&r->options, f.count - 1);
 	card->row = hak_lab_alloc(ROWS, sizeof *card->row);
 	card->seed = r->options.seed;
 	for (size_t i = 0; i < ROWS; i++) {

@@ -115,7 +115,6 @@ int hak_scorecard_main(int argc, char **argv,
 		hak_command_fail(STATUS_FAILED,
 			"no argument expected (rows are chosen by --row): %s",
 			argv[optind]);
-	hak_trial_options_check(&r.options);
 	status = hak_scorecard_run(&r);
 	free(r.peer);
 	free(r.row);

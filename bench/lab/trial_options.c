@@ -18,7 +18,17 @@
 #include "lab.h"
 #include "report.h"
 
-enum { RUNS_DEFAULT = 20, RUNS_MAX = 100000 };
+enum {
+	RUNS_DEFAULT = 20,
+	RUNS_MAX = 100000,
+	RESAMPLES_MIN = 1000,
+	RESAMPLES_DEFAULT = 10000,
+	RESAMPLES_MAX = 1000000,
+	TAIL_RESAMPLES = 5, /* beyond an end of an interval */
+};
+
+/* Above it an interval leaves out more than it has. */
+static const double ALPHA_MAX = 0.5;
 
 const char hak_trial_options_help[] =
 	"What is measured:\n"
@@ -41,8 +51,10 @@ const char hak_trial_options_help[] =
 	"How it is judged:\n"
 	"  --margin PERCENT     a smaller change does not matter [0.5]\n"
 	"  --strong PERCENT     a larger one is a STRONG GO [3.0]\n"
-	"  --alpha PERCENT      error rate of the whole comparison [5]\n"
-	"  --resamples N        of bootstrap and permutation test [10000]\n"
+	"  --alpha PERCENT      error rate of the whole comparison, to 50 [5]\n"
+	"  --resamples N        of bootstrap and permutation test [10000, more "
+	"if\n"
+	"                       alpha or the number of sides asks for it]\n"
 	"How it is told:\n"
 	"  --json[=FILE]        the report as JSON, on standard output or to a "
 	"file\n"
@@ -54,6 +66,7 @@ void hak_trial_options_init(struct trial_options *o)
 	memset(o, 0, sizeof *o);
 	o->metric = METRIC_COUNT;
 	o->rule = hak_judge_defaults;
+	o->rule.resamples = 0; /* not given */
 	o->plan.warmup = 1;
 	if (getrandom(&o->seed, sizeof o->seed, 0) != sizeof o->seed)
 		o->seed = 1;
@@ -192,10 +205,12 @@ static bool take_judging(struct trial_options *o, int code, const char *arg)
 		return true;
 	case OPTION_ALPHA:
 		o->rule.alpha = hak_parse_percent("alpha", arg);
+		if (o->rule.alpha > ALPHA_MAX)
+			refuse("alpha", arg, "at most 50 %");
 		return true;
 	case OPTION_RESAMPLES:
 		o->rule.resamples = (unsigned)hak_parse_count(
-			"resamples", arg, 1000, 1000000);
+			"resamples", arg, RESAMPLES_MIN, RESAMPLES_MAX);
 		return true;
 	case OPTION_SEED:
 		o->seed = hak_parse_count("seed", arg, 0, UINT32_MAX);
@@ -322,20 +337,54 @@ static void choose_metric(struct trial_options *o, struct trial *t)
 		t->value_title = title_of(o->pattern);
 }
 
-void hak_trial_options_check(const struct trial_options *o)
+/* An interval must end among the resamples, and p be able to get there. */
+static void check_resamples(struct judge_rule *rule, size_t comparisons)
+{
+	double least =
+		ceil(2 * TAIL_RESAMPLES * (double)comparisons / rule->alpha);
+
+	if (least > RESAMPLES_MAX)
+		hak_command_fail(STATUS_FAILED,
+			"--alpha is too small for %zu comparison%s: %g%%",
+			comparisons, comparisons == 1 ? "" : "s",
+			rule->alpha * 100);
+	if (!rule->resamples)
+		rule->resamples = (unsigned)fmax(least, RESAMPLES_DEFAULT);
+	if (rule->resamples < least)
+		hak_command_fail(STATUS_FAILED,
+			"--resamples must be at least %.0f for %zu "
+			"comparison%s at %g%%: %u",
+			least, comparisons, comparisons == 1 ? "" : "s",
+			rule->alpha * 100, rule->resamples);
+}
+
+static void check_reports(const struct trial_options *o)
+{
+	if (o->json && o->html && strcmp(o->json, o->html) == 0)
+		hak_command_fail(STATUS_FAILED,
+			"--json and --html go to one place: %s", o->json);
+	if (o->json)
+		hak_report_check(o->json);
+	if (o->html)
+		hak_report_check(o->html);
+}
+
+void hak_trial_options_check(struct trial_options *o, size_t comparisons)
 {
 	if (o->rule.strong <= o->rule.margin)
 		hak_command_fail(STATUS_FAILED,
 			"--strong must be above --margin: %g%% and %g%%",
 			o->rule.strong * 100, o->rule.margin * 100);
 	check_cpus(&o->plan.runner);
+	check_resamples(&o->rule, comparisons);
+	check_reports(o);
 }
 
 void hak_trial_options_apply(struct trial_options *o, struct trial *t)
 {
 	bool blocks = t->rule.blocks;
 
-	hak_trial_options_check(o);
+	hak_trial_options_check(o, t->sides - 1);
 	choose_metric(o, t);
 	compile_pattern(o);
 	if (!o->bounded)

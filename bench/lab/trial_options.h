@@ -72,8 +72,11 @@ void hak_trial_options_init(struct trial_options *o);
 bool hak_trial_options_take(struct trial_options *o, int code, const char *arg);
 /* for '?' and ':' of getopt_long */
 _Noreturn void hak_trial_options_refuse(int code, char *const *argv);
-/* Checks what belongs together. */
-void hak_trial_options_check(const struct trial_options *o);
+/*
+ * Checks what belongs together, and gives the rule as many resamples as so
+ * many sides held to one reference need.
+ */
+void hak_trial_options_check(struct trial_options *o, size_t comparisons);
 /* Checks, and moves rule, seed and metric to the trial. */
 void hak_trial_options_apply(struct trial_options *o, struct trial *t);
 /* The reports that were asked for; the text one if none goes to stdout. */
