@@ -194,6 +194,17 @@ ok "the runs before it are kept" has '^B  *7  .*failed in block 9: exit status 1
 ok "the others go on" has '^C  *9 '
 ok "and are judged" has '^C  .*[A-Z]$'
 
+echo 0 >"$scratch/count"
+try --runs 9 --metric wall --json --a true --b "sh $scratch/third $scratch" \
+	--side C=true
+cp "$scratch/out" "$scratch/failed"
+try --replay "$scratch/failed"
+is "$status" 124 "a recorded failure is status 124"
+ok "it is told again" has '^B  *7  .*failed in block 9: exit status 1'
+ok "and no verdict is made of the runs before it" has '^B  .*CRASH$'
+ok "the others are judged" has '^C  .*[A-Z]$'
+sed 's/"ending": "status"/"ending": "ok"/' "$scratch/failed" >"$scratch/odd"
+
 try --runs 6 --timeout 0.2 --a true --b 'sleep 60'
 is "$status" 124 "a time-out is status 124"
 ok "a time-out is told" has 'failed in block 1: timed out'
@@ -336,6 +347,8 @@ row "JSON: text" 125 'text: not a number above zero, .*: a' \
 	--replay "$scratch/text"
 row "JSON: more text" 125 'rest:1: bad JSON: more text' \
 	--replay "$scratch/rest"
+row "JSON: a failure that is none" 125 'odd: a failure that is none: B' \
+	--replay "$scratch/odd"
 row "JSON: no report" 125 'noreport: no such metric: missing' \
 	--replay "$scratch/noreport"
 row "no such reference" 125 'reference: C' --replay "$recorded" --reference C

@@ -247,7 +247,9 @@ static void choose_reference(struct ab *ab)
 static void check_blocks(const struct trial *t)
 {
 	for (size_t i = 1; i < t->sides; i++)
-		if (t->rule.blocks && t->side[i].runs != t->side[0].runs)
+		if (t->rule.blocks && !t->side[i].failure &&
+			!t->side[0].failure &&
+			t->side[i].runs != t->side[0].runs)
 			hak_command_fail(STATUS_FAILED,
 				"paired runs must be equally "
 				"many: %s has %zu, %s has %zu",
@@ -262,6 +264,8 @@ static void check_recorded(const struct trial *t)
 	for (size_t i = 0; i < t->sides; i++) {
 		const struct side *s = &t->side[i];
 
+		if (s->failure)
+			continue;
 		if (s->runs < 2)
 			hak_command_fail(STATUS_FAILED,
 				"%s: at least two runs are "

@@ -93,6 +93,11 @@ void hak_json_count(struct json_writer *w, uint64_t value)
 	fprintf(w->file, "%llu", (unsigned long long)value);
 }
 
+void hak_json_null(struct json_writer *w)
+{
+	hak_json_number(w, NAN);
+}
+
 void hak_json_bool(struct json_writer *w, bool value)
 {
 	before_value(w);

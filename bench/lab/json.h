@@ -21,6 +21,7 @@ void hak_json_key(struct json_writer *w, const char *key);
 void hak_json_string(struct json_writer *w, const char *text);
 void hak_json_number(struct json_writer *w, double value); /* NAN: null */
 void hak_json_count(struct json_writer *w, uint64_t value);
+void hak_json_null(struct json_writer *w);
 void hak_json_bool(struct json_writer *w, bool value);
 void hak_json_end(struct json_writer *w);
 

@@ -7,8 +7,9 @@
 
 #include "replay.h"
 
-#include <math.h>
 #include <errno.h>
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,10 +180,34 @@ static const char *text_of(
 	return v && v->kind == JSON_STRING ? v->text : otherwise;
 }
 
+static double number_of(
+	const struct json_value *object, const char *key, double otherwise)
+{
+	const struct json_value *v = hak_json_member(object, key);
+
+	return v && v->kind == JSON_NUMBER ? v->number : otherwise;
+}
+
+/* A side that failed stays one, whatever its runs before that say. */
+static void take_failure(struct side *s, const struct source *from,
+	const struct json_value *failure)
+{
+	double block = number_of(failure, "block", 1);
+	double code = number_of(failure, "code", 0);
+
+	s->failure = hak_side_ending_find(text_of(failure, "ending", ""));
+	if (s->failure == END_OK || s->failure == ENDINGS || code < 0 ||
+		code > INT_MAX || block < 1 || block > INT_MAX)
+		refuse(from, "a failure that is none", s->name);
+	s->failure_code = (int)code;
+	s->failure_block = (size_t)block - 1;
+}
+
 static void take_recorded_side(struct trial *t, const struct source *from,
 	const struct json_value *recorded)
 {
 	const struct json_value *samples = hak_json_member(recorded, "samples");
+	const struct json_value *failure = hak_json_member(recorded, "failure");
 	struct side *s = hak_trial_add_side(t);
 
 	s->name = hak_lab_copy(text_of(recorded, "name", "unnamed"));
@@ -195,6 +220,8 @@ static void take_recorded_side(struct trial *t, const struct source *from,
 			refuse(from, "no such metric", samples->key[i]);
 		take_array(s, from, metric, samples->member[i]);
 	}
+	if (failure && failure->kind != JSON_NULL)
+		take_failure(s, from, failure);
 }
 
 static void take_report(struct trial *t, const struct source *from,

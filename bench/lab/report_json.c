@@ -74,13 +74,15 @@ static void put_failure(struct json_writer *w, const struct side *s)
 
 	hak_json_key(w, "failure");
 	if (!s->failure) {
-		hak_json_number(w, 1.0 / 0.0);
+		hak_json_null(w);
 		return;
 	}
 	text = hak_side_failure_text(s);
 	hak_json_open(w, '{');
 	key_count(w, "block", s->failure_block + 1);
 	key_string(w, "what", text);
+	key_string(w, "ending", hak_side_ending_name(s->failure));
+	key_count(w, "code", (uint64_t)s->failure_code);
 	hak_json_close(w, '}');
 	free(text);
 }

@@ -141,6 +141,31 @@ char *hak_side_text(const struct side *s)
 	return text;
 }
 
+static const char *const ending_names[ENDINGS] = {
+	[END_OK] = "ok",
+	[END_STATUS] = "status",
+	[END_SIGNAL] = "signal",
+	[END_TIMEOUT] = "timeout",
+	[END_NO_MATCH] = "no-match",
+	[END_NO_NUMBER] = "no-number",
+	[END_NOT_LOADED] = "not-loaded",
+	[END_STOPPED] = "stopped",
+};
+
+const char *hak_side_ending_name(enum ending ending)
+{
+	return ending_names[ending];
+}
+
+enum ending hak_side_ending_find(const char *name)
+{
+	int e = 0;
+
+	while (e < ENDINGS && strcmp(name, ending_names[e]) != 0)
+		e++;
+	return (enum ending)e;
+}
+
 char *hak_side_failure_text(const struct side *s)
 {
 	switch (s->failure) {

@@ -6,7 +6,7 @@
 
 #include "metric.h"
 
-/* How a run ended. Anything but END_OK yields no value. */
+/* How a run ended. Anything but END_OK yields no value. Reports name it. */
 enum ending {
 	END_OK,
 	END_STATUS, /* code: exit status */
@@ -16,6 +16,7 @@ enum ending {
 	END_NO_NUMBER,	/* what it matches cannot be judged */
 	END_NOT_LOADED, /* the loader ignored the library */
 	END_STOPPED,	/* by the user */
+	ENDINGS,
 };
 
 struct run {
@@ -49,6 +50,9 @@ const char *hak_side_value(const struct side *s, const char *name);
 void hak_side_add_run(struct side *s, const struct run *run);
 /* the command as it could be typed; to be freed */
 char *hak_side_text(const struct side *s);
+/* "signal"; and back, ENDINGS when there is none of that name */
+const char *hak_side_ending_name(enum ending ending);
+enum ending hak_side_ending_find(const char *name);
 /* "killed by signal 11 (Segmentation fault)"; to be freed */
 char *hak_side_failure_text(const struct side *s);
 void hak_side_free(struct side *s);

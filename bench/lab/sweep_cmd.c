@@ -271,7 +271,7 @@ static void put_recommendation(struct json_writer *w, const struct sweep *s)
 
 	hak_json_key(w, "recommendation");
 	if (s->result != SWEEP_FOUND) {
-		hak_json_number(w, NAN);
+		hak_json_null(w);
 		return;
 	}
 	settings = hak_sweep_settings(s, s->best);
@@ -292,7 +292,7 @@ static void put_interaction(struct json_writer *w, const struct interaction *i)
 {
 	hak_json_key(w, "interaction");
 	if (isnan(i->difference)) {
-		hak_json_number(w, NAN);
+		hak_json_null(w);
 		return;
 	}
 	hak_json_open(w, '{');
@@ -328,7 +328,7 @@ static void report_json(FILE *f, const struct sweep *s)
 	if (s->singles)
 		hak_report_json_value(&w, &s->confirmation);
 	else
-		hak_json_number(&w, NAN);
+		hak_json_null(&w);
 	hak_json_close(&w, '}');
 	hak_json_end(&w);
 }
