@@ -163,6 +163,9 @@ try --precision 90% --a true --b true
 ok "ended by precision" has 'ended by precision'
 try --time 0.6 --a 'sleep 0.05' --b 'sleep 0.05' --metric wall
 ok "ended by time" has 'ended by time'
+try --time 0.01 --a 'sleep 0.02' --b true
+is "$status" 0 "a time too short for a block"
+ok "is told" has '^B: too few runs for a verdict: 0, at least 6 are needed'
 try --runs 6 --metric rss --json --a true --b true
 if command -v python3 >/dev/null; then
 	ok "the lab's own memory is not in the peak RSS" json \

@@ -100,6 +100,23 @@ is "$?" 127 "missing program"
 is "$?" 124 "a program that fails"
 ok "is no conclusion" has '^no conclusion'
 
+cat >"$scratch/late" <<'EOS'
+read -r n <"$1"
+echo $((n + 1)) >"$1"
+[ "${HAKMEM_WARM_POOL_SIZE-}" = 24 ] || [ "$n" -lt 13 ] || exit 1
+echo "speed=$((1000 + n + 100 * ${HAKMEM_WARM_POOL_SIZE-0}))"
+EOS
+echo 0 >"$scratch/count"
+"$hakmem" sweep --runs 6 --warmup 0 --lib none --pattern 'speed=([0-9]+)' \
+	HAKMEM_WARM_POOL_SIZE=24 -- sh "$scratch/late" "$scratch/count" \
+	>"$scratch/out" 2>/dev/null
+is "$?" 124 "a program that fails only in the confirmation"
+ok "had been confirmed until then" has '^== confirmation'
+"$hakmem" sweep --time 0.1 --gate --lib none HAKMEM_WARM_POOL_SIZE=1,2 \
+	-- sleep 0.1 >"$scratch/out" 2>/dev/null
+is "$?" 2 "a time that is over before a block counts settles nothing"
+ok "which is said" has '^no conclusion: the time was over'
+
 # --- scorecard --------------------------------------------------------------
 
 card() {

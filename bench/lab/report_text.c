@@ -211,15 +211,14 @@ static void print_power(
 {
 	char a[REPORT_FIGURE], b[REPORT_FIGURE], c[REPORT_FIGURE];
 
-	if (!j->runs)
-		return;
-	fprintf(f,
-		"%s: a change of %s needs %s runs a side, the %zu here can "
-		"settle %s\n",
-		s->name, hak_report_percent(j->change, true, b),
-		hak_report_runs(j->runs_needed, a), j->runs,
-		hak_report_percent(j->detectable, false, c));
-	if (j->runs < JUDGE_RUNS_MIN)
+	if (j->runs)
+		fprintf(f,
+			"%s: a change of %s needs %s runs a side, "
+			"the %zu here can settle %s\n",
+			s->name, hak_report_percent(j->change, true, b),
+			hak_report_runs(j->runs_needed, a), j->runs,
+			hak_report_percent(j->detectable, false, c));
+	if (j->runs < JUDGE_RUNS_MIN && j->verdict != VERDICT_CRASH)
 		fprintf(f,
 			"%s: too few runs for a verdict: %zu, at least %d "
 			"are needed\n",

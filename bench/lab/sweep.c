@@ -255,6 +255,11 @@ static bool may_help(const struct trial *t, const struct judgement *j)
 	return false;
 }
 
+static bool was_stopped(const struct trial *t)
+{
+	return t->stopped_by && strcmp(t->stopped_by, "the user") == 0;
+}
+
 static void conclude(struct sweep *s)
 {
 	const struct trial *t = s->singles ? &s->confirmation : &s->screening;
@@ -263,8 +268,12 @@ static void conclude(struct sweep *s)
 	hak_trial_judge(t, t->metric, j);
 	if (s->singles)
 		choose_best(s, j);
-	if (t->side[0].failure || !t->side[0].runs)
+	if (was_stopped(&s->screening) || was_stopped(&s->confirmation))
+		s->result = SWEEP_STOPPED;
+	else if (t->side[0].failure)
 		s->result = SWEEP_FAILED;
+	else if (!t->side[0].runs)
+		s->result = SWEEP_UNMEASURED;
 	else if (s->best)
 		s->result = SWEEP_FOUND;
 	else if (may_help(t, j))
@@ -272,11 +281,6 @@ static void conclude(struct sweep *s)
 	else
 		s->result = SWEEP_NOTHING;
 	free(j);
-}
-
-static bool was_stopped(const struct trial *t)
-{
-	return t->stopped_by && strcmp(t->stopped_by, "the user") == 0;
 }
 
 void hak_sweep_run(struct sweep *s)
@@ -292,8 +296,6 @@ void hak_sweep_run(struct sweep *s)
 	else
 		s->interaction.difference = NAN;
 	conclude(s);
-	if (was_stopped(&s->screening) || was_stopped(&s->confirmation))
-		s->result = SWEEP_FAILED;
 }
 
 char *hak_sweep_settings(const struct sweep *s, size_t side)

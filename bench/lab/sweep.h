@@ -21,7 +21,9 @@ enum sweep_result {
 	SWEEP_FOUND,	    /* `best` is proven, on fresh runs */
 	SWEEP_NOTHING,	    /* no setting is better by more than the margin */
 	SWEEP_INCONCLUSIVE, /* none is proven, and none ruled out */
-	SWEEP_FAILED,	    /* the default failed, or was stopped */
+	SWEEP_UNMEASURED,   /* the time was over before a block counted */
+	SWEEP_FAILED,	    /* the default failed */
+	SWEEP_STOPPED,	    /* by the user */
 };
 
 struct sweep {

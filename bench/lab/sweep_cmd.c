@@ -236,9 +236,13 @@ static const char *other_result(const struct sweep *s)
 	case SWEEP_INCONCLUSIVE:
 		return "no setting is proven to help, and not all are ruled "
 		       "out: keep the default, or give it more runs";
+	case SWEEP_UNMEASURED:
+		return "no conclusion: the time was over before a block of "
+		       "runs counted";
+	case SWEEP_STOPPED:
+		return "no conclusion: the sweep was stopped";
 	default:
-		return "no conclusion: the default failed or the sweep was "
-		       "stopped";
+		return "no conclusion: the default failed";
 	}
 }
 
@@ -311,7 +315,9 @@ static void report_json(FILE *f, const struct sweep *s)
 		[SWEEP_FOUND] = "found",
 		[SWEEP_NOTHING] = "nothing",
 		[SWEEP_INCONCLUSIVE] = "inconclusive",
+		[SWEEP_UNMEASURED] = "unmeasured",
 		[SWEEP_FAILED] = "failed",
+		[SWEEP_STOPPED] = "stopped",
 	};
 	struct json_writer w = {.file = f};
 
@@ -384,8 +390,9 @@ static void report(const struct sweep *s)
 static int status_of(const struct sweep *s, bool gate)
 {
 	if (s->result == SWEEP_FAILED)
-		return s->screening.side[0].failure ? STATUS_SIDE_FAILED
-						    : STATUS_INTERRUPTED;
+		return STATUS_SIDE_FAILED;
+	if (s->result == SWEEP_STOPPED)
+		return STATUS_INTERRUPTED;
 	if (!gate || s->result == SWEEP_FOUND)
 		return STATUS_OK;
 	return s->result == SWEEP_NOTHING ? STATUS_NEUTRAL
