@@ -149,6 +149,14 @@ never" "completion: words, from the = on"
 	is "$(complete_it hakmem run --stats = '')" json \
 		"completion: the argument of an option"
 	is "$(complete_it hakmem run --l)" --lib "completion: an option"
+	is "$(complete_it hakmem ab --a)" "--a
+--a-lib
+--alpha" "completion: options that share a line of --help"
+	is "$(complete_it hakmem bench pa)" pair "completion: a workload"
+	is "$(complete_it hakmem stat HAKMEM_TH)$(complete_it hakmem ab HAKMEM_TH)" \
+		"" "completion: no variable where none is accepted"
+	complete_it hakmem stat '' >"$scratch/processes"
+	ok "completion: a process" grep -qx $$ "$scratch/processes"
 	is "$(complete_it hakmem run --lib /x HAKMEM_THP = never hakmem |
 		sort -u)" hakmem "completion: the command"
 	is "$(complete_it hakmem run -- true HAKMEM_TH)" "" \
@@ -230,6 +238,13 @@ is "$(show_settings --stats HAKMEM_THP=never --)" "never,,1" \
 is "$(show_settings HAKMEM_THP=never --stats=json HAKMEM_CACHE=2M --)" \
 	"never,2M,json" "--stats=json, among settings"
 is "$(with=HAKMEM_STATS=json && show_settings)" ",,json" "the environment"
+stats_file=$scratch/stats.%p
+is "$(show_settings --stats-file="$stats_file")" ",,1" \
+	"--stats-file brings --stats"
+is "$(with=HAKMEM_STATS=json && show_settings --stats-file="$stats_file")" \
+	",,json" "unless the environment chooses a form"
+is "$(show_settings --stats=json --stats-file="$stats_file")" ",,json" \
+	"or an argument does"
 
 # --- Scripts and PATH -------------------------------------------------------
 

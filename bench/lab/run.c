@@ -28,15 +28,18 @@
 struct shorthand {
 	const char *name, *argument, *variable;
 	const char *value; /* without an argument; NULL: one is required */
+	const char *needs; /* a variable that is 1 with it, unless it is set */
 	const char *what;
 };
 
 static const struct shorthand shorthands[] = {
-	{"stats", "[=json]", "HAKMEM_STATS", "1",
+	{"stats", "[=json]", "HAKMEM_STATS", "1", NULL,
 		"print statistics when the command ends"},
 	{"stats-file", "=FILE", "HAKMEM_STATS_FILE", NULL,
+		"HAKMEM_STATS",
 		"print them to FILE; %p in it is the process's number"},
-	{"check", "", "HAKMEM_CHECK", "1", "look for misuse of memory; slow"},
+	{"check", "", "HAKMEM_CHECK", "1", NULL,
+		"look for misuse of memory; slow"},
 };
 enum {
 	SHORTHANDS = sizeof(shorthands) / sizeof(*shorthands),
@@ -136,8 +139,12 @@ static int take_arguments(
 	for (;;) {
 		option = getopt_long(argc, argv, "+:h", options, NULL);
 		if (option >= 0 && option < SHORTHANDS) {
-			argv[(*count)++] =
-				setting_of(&shorthands[option], optarg);
+			const struct shorthand *s = &shorthands[option];
+
+			argv[(*count)++] = setting_of(s, optarg);
+			/* Settings are applied later, and win. */
+			if (s->needs)
+				setenv(s->needs, "1", 0);
 		} else if (option == OPTION_LIB) {
 			*library = optarg;
 		} else if (option == OPTION_HELP || option == 'h') {
