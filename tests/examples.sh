@@ -8,7 +8,7 @@ build_dir=$(cd "$top_builddir" && pwd)
 PATH=$build_dir:$PATH
 PKG_CONFIG_PATH=$build_dir
 LD_LIBRARY_PATH=$build_dir/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export PATH PKG_CONFIG_PATH
+export PATH PKG_CONFIG_PATH LD_LIBRARY_PATH
 [ "$enable_shared" = yes ] || skip_all "no shared library was built"
 cd "$scratch" || exit 99
 
@@ -41,7 +41,7 @@ displays() { # page
 		sed -e ':a' -e '/\\$/{N;s/\\\n[ \t]*//;ba' -e '}'
 }
 
-is_command='^(HAKMEM_[A-Z_]*=[^ ]* )?hakmem [a-z-]|^(cc|man|pkg-config|configure) '
+is_command='^([A-Z_]+=[^ ]* )*hakmem [a-z-]|^(cc|man|pkg-config|configure) |^LD_PRELOAD='
 
 # Displays, then what stands in running text: `code` and .Ql, and in README.md
 # the one "man 7 hakmem" that is to be read as prose.
@@ -76,13 +76,15 @@ run() { # command
 	line=$(printf '%s\n' "$1" |
 		sed 's/--time [0-9]*m/--runs 6/; s/python3 script/true script/
 			s/PROGRAM/true/; s/example\.c/program.c/
-			s/NAME=VALUE$/HAKMEM_CACHE=1M/
+			s/NAME=VALUE$/HAKMEM_CACHE=1M/; s/PID$/'$process'/
 			s/^\(hakmem run\( [A-Z_]*=[^ ]*\)*\)$/\1 -- true/
 			s/--scorecard$/--scorecard --runs 2 --warmup 0 --row pair/')
 	echo "$line"
-	sh -c "$line" </dev/null
+	sh -c "$line" </dev/null 2>"$scratch/run.err"
 	status=$?
+	cat "$scratch/run.err"
 	echo "status $status"
+	! grep 'ERROR: ld\.so' "$scratch/run.err" || return 1
 	case $line in
 	*'hakmem ab '* | *'hakmem sweep '*) [ $status -lt 125 ] ;;
 	timeout\ *) [ $status -eq 124 ] ;;

@@ -148,4 +148,30 @@ sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh [^E]/p' "$top_srcdir/man/hakmem.3" |
 	sed -n 's/^\.Ev \(HAKMEM_[A-Z0-9_]*\).*/\1/p' >"$scratch/named"
 is "$(cat "$scratch/named")" "$(cut -f 1 "$scratch/table")" \
 	"hakmem(3) names every variable"
+
+# Figures of the code that the page states: "(16 * KIB)" is "16 KiB" there.
+text=$(sed 's/^\.[A-Z][a-z] //' "$top_srcdir/man/hakmem.7" | tr '\n' ' ')
+states() { # file macro what is before it
+	figure=$(sed -nE "s/^#define $2 \(?([0-9]+)( \* ([KM])IB)?\)?\$/\1 \3/p" \
+		"$lib/$1" | sed -E 's/ $//; s/([KM])$/\1iB/')
+	[ -n "$figure" ] || bail "$1 does not define $2"
+	case $text in
+	*"$3 $figure"*) pass "hakmem(7) has $2: $3 $figure" ;;
+	*) fail "hakmem(7) has $2: $3 $figure" ;;
+	esac
+}
+lib=$top_srcdir/lib
+states budget.c SHARE_LEAST 'an equal share, of at least'
+states budget.c SHARE_LEAST 'divided by their number, but at least'
+states budget.c CACHE_LEAST 'that share in any case. Auto is'
+states budget.c RETAIN_LEAST 'caches count in. Auto is'
+states cache_limits.c BATCH_FIRST 'Auto begins with'
+states cache_limits.c BATCH_MAX 'doubles up to'
+states cache_limits.c RING_BYTES 'L2 bin that a thread may cache, of at most'
+states cache_limits.c L25_RING_BYTES \
+	'L2.5 bin that a thread may cache, of at most'
+states bin_slabs.c MAPPINGS_MAX Beyond
+states guard.c GUARD_LEAST 'At least'
+states guard.c GUARD_MOST 'writes are seen up to'
+states guard.c FILL_MOST 'both for at most'
 done_testing
