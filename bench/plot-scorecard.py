@@ -34,9 +34,16 @@ def ratios(card, metric):
     return found
 
 
+def reach(data):
+    """A range that leaves no mark out, and has room beside the last."""
+    found = [ratio for marks in data.values() for _, ratio in marks]
+    return min([0.5, *found]) / 1.3, max([2, *found]) * 1.3
+
+
 def panel(card, metric, title, labels, out):
     rows = list(card["rows"])
     data = ratios(card, metric)
+    out.append("set xrange [%.4f:%.4f]" % reach(data))
     # hakmem last: on top.
     sides = sorted(data, key=lambda side: side == "hakmem")
     spare = iter(OTHERS)
@@ -63,17 +70,17 @@ def main():
     if not isinstance(card, dict) or \
             card.get("format") != "hakmem-scorecard-1":
         sys.exit(f"plot-scorecard: {sys.argv[1]}: not a scorecard")
-    out = ["set terminal svg size 1000,640 font 'sans-serif,12' "
+    out = ["set terminal svg size 1120,640 font 'sans-serif,12' "
            "background '#ffffff'",
            "set multiplot layout 1,2", "set logscale x 2",
-           "set xrange [0.08:8]",
-           "set xtics (0.125, 0.25, 0.5, '0.7' 0.7071, 1, '1.4' 1.4142, 2, 4)",
+           "set xtics (0.0625, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16)",
            "set grid xtics ytics lc rgb '#dddddd'",
            "set arrow from 1, graph 0 to 1, graph 1 nohead lc rgb '#888888'",
-           "unset key", "set lmargin at screen 0.23", "set rmargin at screen 0.60"]
+           "unset key",
+           "set lmargin at screen 0.205", "set rmargin at screen 0.535"]
     panel(card, "pattern", "CPU time", True, out)
-    out += ["set lmargin at screen 0.63", "set rmargin at screen 0.99",
-            "set key bottom right box opaque"]
+    out += ["set lmargin at screen 0.56", "set rmargin at screen 0.89",
+            "set key at screen 0.995, screen 0.88 right top vertical"]
     panel(card, "rss", "memory", False, out)
     subprocess.run(["gnuplot"], input="\n".join(out), text=True, check=True)
 
