@@ -198,4 +198,42 @@ ok "hakmem bench refuses a library that is not there" \
 ok "hakmem bench refuses an unknown variable" \
 	one_error 125 "$hakmem" bench HAKMEM_FROBS=1 pair
 
+# README.md has the means of the scorecard that bench/README.md shows in full,
+# for the allocators that both name, rounded.
+means() {
+	cat "$top_srcdir/bench/README.md" "$top_srcdir/README.md" | awk -F '|' '
+		{ gsub(/ /, "") }
+		/^\|\|mimalloc\|hakmem\|/ {
+			for (i = 3; i <= 9; i++)
+				name[i] = $i
+		}
+		/^\|geometricmean\|/ {
+			n++
+			for (i = 3; i <= 9; i++)
+				full[n, name[i]] = $i + 0
+		}
+		/^\|\|hakmem\|mimalloc[0-9.]+\|/ {
+			for (i = 3; i < NF; i++) {
+				short[i] = $i
+				sub(/[0-9.(].*/, "", short[i])
+			}
+		}
+		/^\|CPUtime\|/ { row = 1 }
+		/^\|memory\|/ { row = 2 }
+		/^\|(CPUtime|memory)\|/ {
+			for (i = 3; i < NF; i++) {
+				off = $i - full[row, short[i]]
+				compared++
+				if (off > 0.0051 || off < -0.0051)
+					print short[i], $i, full[row, short[i]]
+			}
+		}
+		END { print compared, "compared" }'
+}
+is "$(means)" "10 compared" "README.md has the means of bench/README.md"
+rows=$(grep -c '^HAKMEM_ROW(' "$top_srcdir/bench/scorecard.def")
+is "$(grep -oE '(the|of) [0-9]+ rows' \
+	"$top_srcdir/README.md" "$top_srcdir/bench/README.md" |
+	grep -v " $rows rows\$")" "" "and the number of its rows"
+
 done_testing
