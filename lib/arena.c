@@ -316,6 +316,33 @@ static struct arena *find_arena(unsigned n, unsigned align,
 	return NULL;
 }
 
+static bool may_be_huge(const struct arena *arena, unsigned s)
+{
+	return arena->huge &&
+		(arena != arenas || s >= WINDOW_GRANULES / SUPERSLAB_GRANULES);
+}
+
+static bool is_split(const struct arena *arena, unsigned s)
+{
+	return arena->split >> s & 1;
+}
+
+static bool is_wholly_free(const struct arena *arena, unsigned s)
+{
+	return bits_count(arena->free, s * SUPERSLAB_GRANULES,
+		SUPERSLAB_GRANULES) == SUPERSLAB_GRANULES;
+}
+
+/* A SuperSlab with holes must not be filled again by the kernel. */
+static void set_split(struct arena *arena, unsigned s, bool split)
+{
+	if (!may_be_huge(arena, s) || is_split(arena, s) == split)
+		return;
+	arena->split ^= (uint32_t)1 << s;
+	hak_os_hugepage((void *)(arena->base + s * SUPERSLAB), SUPERSLAB,
+		!split);
+}
+
 /* Take granules out of the free set; true when all of them read as zero. */
 static bool claim(struct arena *arena, unsigned at, unsigned n)
 {
@@ -344,7 +371,7 @@ static void release(struct arena *arena, unsigned at, unsigned n, bool dirty)
 }
 
 /* Descriptors stand in the first SuperSlab of their arena. */
-static struct arena *arena_of(struct slab *slab)
+static struct arena *arena_of(const struct slab *slab)
 {
 	return (struct arena *)ALIGN_DOWN((uintptr_t)slab, SUPERSLAB);
 }
@@ -442,12 +469,12 @@ struct piece {
 
 static enum purge_kind kind_of(const struct arena *arena, unsigned first)
 {
-	if (bits_count(arena->free, first, SUPERSLAB_GRANULES) ==
-	    SUPERSLAB_GRANULES)
+	unsigned s = first / SUPERSLAB_GRANULES;
+
+	if (is_wholly_free(arena, s))
 		return PURGE_WHOLE;
-	return !arena->huge || (arena == arenas && first < WINDOW_GRANULES) ||
-			arena->split >> first / SUPERSLAB_GRANULES & 1
-		? PURGE_SMALL : PURGE_SPLIT;
+	return may_be_huge(arena, s) && !is_split(arena, s) ? PURGE_SPLIT
+							     : PURGE_SMALL;
 }
 
 /* The first run inside a huge page turns the others there into the cheaper
@@ -468,31 +495,16 @@ static bool find_piece(struct piece *piece, enum purge_kind kind)
 			at = bits_next(a->dirty, s, end, true);
 			if (at == end || !is_due(kind_of(a, s), kind))
 				continue;
-			*piece = (struct piece){ a, at, kind == PURGE_WHOLE
-				? end - at
-				: bits_next(a->dirty, at, end, false) - at };
+			*piece = kind == PURGE_WHOLE
+				? (struct piece){ a, s, SUPERSLAB_GRANULES }
+				: (struct piece){ a, at, bits_next(a->dirty,
+					at, end, false) - at };
 			/* The last found is the highest: low addresses are
 			 * taken again first. */
 			found = true;
 		}
 	}
 	return found;
-}
-
-/* A SuperSlab with holes must not be filled again by the kernel. */
-static void note_split(const struct piece *piece, bool whole)
-{
-	struct arena *arena = piece->arena;
-	unsigned s = piece->at / SUPERSLAB_GRANULES;
-	uint32_t bit = (uint32_t)1 << s;
-	bool had = arena->split & bit;
-
-	if (!arena->huge || whole == !had ||
-	    (arena == arenas && piece->at < WINDOW_GRANULES))
-		return;
-	arena->split ^= bit;
-	hak_os_hugepage((void *)(arena->base + s * SUPERSLAB), SUPERSLAB,
-		whole);
 }
 
 /* Called and returns with the lock held; it is dropped in between (I4). */
@@ -509,12 +521,26 @@ static size_t purge_piece(const struct piece *piece, bool whole)
 	arena->free_count -= piece->n;
 	add(&dirty_granules, -(long)dirty);
 	add(&used_granules, piece->n);
-	note_split(piece, whole);
+	set_split(arena, piece->at / SUPERSLAB_GRANULES, !whole);
 	hak_unlock(&hak_arena_lock);
 	zero = hak_os_purge(start, size);
 	hak_lock(&hak_arena_lock);
 	release(arena, piece->at, piece->n, !zero);
 	return zero ? dirty * GRANULE : 0;
+}
+
+void hak_arena_note_holes(const struct slab *slab)
+{
+	struct arena *arena;
+	unsigned at;
+
+	hak_lock(&hak_arena_lock);
+	arena = arena_of(slab);
+	at = index_of(arena, slab);
+	for (unsigned s = at / SUPERSLAB_GRANULES;
+	     s <= (at + slab->granules - 1) / SUPERSLAB_GRANULES; s++)
+		set_split(arena, s, true);
+	hak_unlock(&hak_arena_lock);
 }
 
 size_t hak_arena_purge(size_t keep)

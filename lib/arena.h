@@ -32,6 +32,9 @@ bool hak_arena_resize(struct slab *slab, unsigned granules);
 /* Note that the pages of a run were moved away: it reads as zero again. */
 void hak_arena_put_zero(struct slab *slab);
 
+/* Pages inside the run were purged: the kernel must not fill them again. */
+void hak_arena_note_holes(const struct slab *slab);
+
 /* Purge free granules until at most keep bytes of them hold pages; returns
  * the bytes given back. */
 size_t hak_arena_purge(size_t keep);

@@ -316,6 +316,8 @@ static size_t purge_slab(struct bin_slabs *bs, struct slab *slab, size_t least)
 	size_t now = hak_slab_purge(slab, least) / SLAB_PURGE_UNIT;
 	size_t more = now - MIN(now, slab->purged);
 
+	if (now != 0 && !slab->mapped)
+		hak_arena_note_holes(slab);
 	slab->purged = (uint16_t)(slab->purged + more);
 	STORE_RELAXED(&bs->purged, bs->purged + more * SLAB_PURGE_UNIT);
 	return more * SLAB_PURGE_UNIT;
