@@ -161,6 +161,7 @@ ok "a printed number, with separators" has '^A  *6  *1\.23[45] M'
 ok "the pattern names the metric" has '^n=(\[0-9,\]+) m, higher is better'
 try --precision 90% --a true --b true
 ok "ended by precision" has 'ended by precision'
+ok "not before 20 runs" has '^A  *20 '
 try --time 0.6 --a 'sleep 0.05' --b 'sleep 0.05' --metric wall
 ok "ended by time" has 'ended by time'
 try --time 0.01 --a 'sleep 0.02' --b true
