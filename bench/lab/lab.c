@@ -27,6 +27,13 @@ void *hak_lab_grow(void *old, size_t count, size_t size)
 	return p;
 }
 
+void hak_lab_free_words(char **word, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		free(word[i]);
+	free(word);
+}
+
 char *hak_lab_copy(const char *text)
 {
 	return hak_lab_print("%s", text);

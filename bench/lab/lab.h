@@ -22,6 +22,7 @@ enum {
 
 void *hak_lab_alloc(size_t count, size_t size); /* zeroed */
 void *hak_lab_grow(void *old, size_t count, size_t size);
+void hak_lab_free_words(char **word, size_t count);
 char *hak_lab_copy(const char *text);
 char *hak_lab_print(const char *form, ...)
 	__attribute__((format(printf, 1, 2)));

@@ -48,17 +48,6 @@ static size_t counted(const struct course *c)
 	return c->block > c->plan->warmup ? c->block - c->plan->warmup : 0;
 }
 
-static void shuffle(struct course *c)
-{
-	for (size_t i = c->trial->sides; i > 1; i--) {
-		size_t j = hak_random_below(&c->random, i);
-		size_t other = c->order[j];
-
-		c->order[j] = c->order[i - 1];
-		c->order[i - 1] = other;
-	}
-}
-
 static void note_failure(
 	struct course *c, struct side *s, const struct run_end *end)
 {
@@ -95,7 +84,7 @@ static bool run_block(struct course *c)
 {
 	struct trial *t = c->trial;
 
-	shuffle(c);
+	hak_random_shuffle(&c->random, c->order, t->sides);
 	for (size_t i = 0; i < t->sides; i++) {
 		struct side *s = &t->side[c->order[i]];
 		struct run *run = &c->run[c->order[i]];

@@ -66,6 +66,17 @@ static inline size_t hak_random_below(struct random *r, size_t bound)
 	return (size_t)(((hak_random_next(r) >> 32) * bound) >> 32);
 }
 
+static inline void hak_random_shuffle(
+	struct random *r, size_t *order, size_t count)
+{
+	for (size_t i = count; i > 1; i--) {
+		size_t j = hak_random_below(r, i), other = order[j];
+
+		order[j] = order[i - 1];
+		order[i - 1] = other;
+	}
+}
+
 /* 0 <= x < 1 */
 static inline double hak_random_unit(struct random *r)
 {

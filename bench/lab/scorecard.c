@@ -230,16 +230,6 @@ static void show_progress(const struct plan *plan, size_t round, size_t done,
 			round < plan->warmup ? " (warm-up)" : "");
 }
 
-static void shuffle(struct random *random, size_t *order, size_t count)
-{
-	for (size_t i = count; i > 1; i--) {
-		size_t j = hak_random_below(random, i), v = order[j];
-
-		order[j] = order[i - 1];
-		order[i - 1] = v;
-	}
-}
-
 /* false: stopped by the user; the rows that are done count */
 static bool run_round(struct scorecard *card, struct plan *plan, size_t round,
 	struct random *random)
@@ -249,7 +239,7 @@ static bool run_round(struct scorecard *card, struct plan *plan, size_t round,
 
 	for (size_t i = 0; i < card->rows; i++)
 		order[i] = i;
-	shuffle(random, order, card->rows);
+	hak_random_shuffle(random, order, card->rows);
 	for (size_t i = 0; go_on && i < card->rows; i++) {
 		struct scorecard_row *row = &card->row[order[i]];
 
@@ -364,27 +354,22 @@ static double mean_of_logs(const struct scorecard *card, enum metric metric,
 	return sum / (double)*rows;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 void hak_scorecard_geometric_mean(const struct scorecard *card,
 	enum metric metric, size_t side, struct geometric_mean *out)
 {
 	double *value = hak_lab_alloc(GEOMETRIC_RESAMPLES, sizeof *value);
+	double tail = hak_judge_defaults.alpha / 2;
 	struct random random;
 
 	hak_random_seed(&random, card->seed, RANDOM_BOOTSTRAP);
 	out->ratio = exp(mean_of_logs(card, metric, side, NULL, &out->rows));
+	/* each row has its own degrees of freedom, and there are many */
+	tail = hak_judge_block_tail(
+		tail, card->rounds, out->rows * (card->rounds - 1));
 	for (int i = 0; i < GEOMETRIC_RESAMPLES; i++)
 		value[i] = exp(
 			mean_of_logs(card, metric, side, &random, &out->rows));
-	qsort(value, GEOMETRIC_RESAMPLES, sizeof *value, by_value);
-	out->low = value[GEOMETRIC_RESAMPLES / 40];
-	out->high = value[GEOMETRIC_RESAMPLES - 1 - GEOMETRIC_RESAMPLES / 40];
+	hak_judge_cut(value, GEOMETRIC_RESAMPLES, tail, &out->low, &out->high);
 	free(value);
 }
 

@@ -189,21 +189,14 @@ char *hak_side_failure_text(const struct side *s)
 	}
 }
 
-static void free_words(char **word, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		free(word[i]);
-	free(word);
-}
-
 void hak_side_free(struct side *s)
 {
 	size_t words = 0;
 
 	while (s->argv && s->argv[words])
 		words++;
-	free_words(s->argv, words);
-	free_words(s->assignment, s->assignments);
+	hak_lab_free_words(s->argv, words);
+	hak_lab_free_words(s->assignment, s->assignments);
 	free(s->library);
 	free(s->failure_note);
 	free(s->name);

@@ -315,18 +315,11 @@ char *hak_sweep_settings(const struct sweep *s, size_t side)
 	return text;
 }
 
-static void free_words(char **word, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		free(word[i]);
-	free(word);
-}
-
 void hak_sweep_free(struct sweep *s)
 {
 	for (size_t v = 0; v < s->variables; v++) {
-		free_words(s->variable[v].name, s->variable[v].names);
-		free_words(s->variable[v].value, s->variable[v].values);
+		hak_lab_free_words(s->variable[v].name, s->variable[v].names);
+		hak_lab_free_words(s->variable[v].value, s->variable[v].values);
 	}
 	free(s->variable);
 	free(s->screened);
