@@ -130,6 +130,29 @@ else
 	skip "help that cannot be written is a failure" "no /dev/full"
 fi
 
+awk 'BEGIN { OFMT = "%.17g"; print "zwölf_äöü_ab_lang_und_länger \377x"
+	for (i = 0; i < 12; i++) print 1 / 9 + i * 7 % 12, 4 + i * 5 % 12 / 9 }' \
+	>"$scratch/names"
+try --replay "$scratch/names" --html "$scratch/names.html" \
+	--json="$scratch/names.json"
+if command -v python3 >/dev/null; then
+	ok "names that are no UTF-8: JSON is valid" python3 -c "import json
+r = json.load(open('$scratch/names.json', encoding='utf-8'))
+assert r['sides'][1]['name'] == '\ufffdx', r['sides'][1]['name']
+assert r['sides'][0]['samples']['pattern'][1] == 1 / 9 + 7"
+	ok "a long name is cut between characters" python3 -c "import re
+page = open('$scratch/names.html', 'rb').read()
+name = re.search(b'class=\"name\".*>(zw.*)<', page).group(1)
+print(name.decode('utf-8'))"
+else
+	skip "names that are no UTF-8: JSON is valid" "no python3"
+	skip "a long name is cut between characters" "no python3"
+fi
+no_odd_zero() {
+	! grep -E '>-?0\.000|>-0' "$scratch/names.html"
+}
+ok "an axis has a plain zero" no_odd_zero
+
 # --- how sides are run ------------------------------------------------------
 
 export log="$scratch/log"

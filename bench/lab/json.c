@@ -50,16 +50,43 @@ void hak_json_close(struct json_writer *w, char bracket)
 	w->filled = true;
 }
 
+/* Bytes of the UTF-8 character there, 0 if it is none (RFC 3629). */
+static int character_length(const unsigned char *c)
+{
+	int n = *c < 0x80   ? 1
+		: *c < 0xc2 ? 0
+		: *c < 0xe0 ? 2
+		: *c < 0xf0 ? 3
+			    : 4;
+
+	for (int i = 1; i < n; i++)
+		if ((c[i] & 0xc0) != 0x80)
+			return 0;
+	if (*c > 0xf4 || (*c == 0xe0 && c[1] < 0xa0) ||
+		(*c == 0xed && c[1] > 0x9f) || (*c == 0xf0 && c[1] < 0x90) ||
+		(*c == 0xf4 && c[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+/* A byte that is no character becomes the replacement character. */
 static void put_string(FILE *f, const char *text)
 {
+	const unsigned char *c = (const void *)text;
+
 	fputc('"', f);
-	for (const unsigned char *c = (const void *)text; *c; c++) {
+	while (*c) {
+		int n = character_length(c);
+
 		if (*c == '"' || *c == '\\')
 			fprintf(f, "\\%c", *c);
 		else if (*c < 0x20)
 			fprintf(f, "\\u%04x", *c);
+		else if (n)
+			fwrite(c, 1, (size_t)n, f);
 		else
-			fputc(*c, f);
+			fputs("\\ufffd", f);
+		c += n ? n : 1;
 	}
 	fputc('"', f);
 }
@@ -81,10 +108,13 @@ void hak_json_string(struct json_writer *w, const char *text)
 void hak_json_number(struct json_writer *w, double value)
 {
 	before_value(w);
-	if (isfinite(value))
-		fprintf(w->file, "%.15g", value);
-	else
-		fputs("null", w->file);
+	char text[32];
+
+	snprintf(text, sizeof text, "%.15g", value);
+	/* the digits that people write, or all where these are not enough */
+	if (strtod(text, NULL) != value)
+		snprintf(text, sizeof text, "%.17g", value);
+	fputs(isfinite(value) ? text : "null", w->file);
 }
 
 void hak_json_count(struct json_writer *w, uint64_t value)

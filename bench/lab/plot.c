@@ -120,24 +120,33 @@ static void put_label(
 	fputs("</text>\n", f);
 }
 
+static bool continues_character(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
 /* A long name loses its middle: what tells it from others is at its ends. */
 static void put_name(FILE *f, const char *name, double y)
 {
-	size_t length = strlen(name);
+	size_t head = NAME_SHOWN / 2 - 2, tail = strlen(name) - NAME_SHOWN / 2;
 	char text[NAME_SHOWN + 4];
 
-	if (length <= NAME_SHOWN)
-		snprintf(text, sizeof text, "%s", name);
-	else
-		snprintf(text, sizeof text, "%.*s...%s", NAME_SHOWN / 2 - 2,
-			name, name + length - NAME_SHOWN / 2);
+	if (strlen(name) <= NAME_SHOWN) {
+		put_label(f, "name", LEFT - 12, y + 4, name);
+		return;
+	}
+	while (head && continues_character(name[head]))
+		head--;
+	while (continues_character(name[tail]))
+		tail++;
+	snprintf(text, sizeof text, "%.*s...%s", (int)head, name, name + tail);
 	put_label(f, "name", LEFT - 12, y + 4, text);
 }
 
 static const char *tick_text(const struct trial *t, bool change, double value,
 	char text[REPORT_FIGURE])
 {
-	if (change && fabs(value) < 1e-9)
+	if (value == 0)
 		return "0";
 	if (change)
 		return hak_report_percent(value, true, text);
@@ -150,12 +159,11 @@ static void put_x_axis(FILE *f, const struct trial *t, bool change,
 {
 	char text[REPORT_FIGURE];
 
-	for (double v = ceil(a->low / a->step) * a->step; v <= a->high;
-		v += a->step) {
-		double x = place(a, v);
+	for (double n = ceil(a->low / a->step); n * a->step <= a->high; n++) {
+		double v = n * a->step, x = place(a, v);
 
-		put_line(f, fabs(v) < a->step / 1e6 && change ? "zero" : "grid",
-			x, TOP, x, bottom);
+		put_line(f, n == 0 && change ? "zero" : "grid", x, TOP, x,
+			bottom);
 		put_label(f, "tick", x, bottom + 16,
 			tick_text(t, change, v, text));
 	}
@@ -266,9 +274,8 @@ static void put_y_axis(FILE *f, const struct trial *t, const struct axis *a)
 {
 	char text[REPORT_FIGURE];
 
-	for (double v = ceil(a->low / a->step) * a->step; v <= a->high;
-		v += a->step) {
-		double y = place(a, v);
+	for (double n = ceil(a->low / a->step); n * a->step <= a->high; n++) {
+		double v = n * a->step, y = place(a, v);
 
 		put_line(f, "grid", RUNS_LEFT, y, RIGHT, y);
 		put_label(f, "value", RUNS_LEFT - 8, y + 4,

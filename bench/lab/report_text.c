@@ -97,14 +97,35 @@ const char *hak_report_better(const struct trial *t, enum metric metric)
 						    : "higher is better";
 }
 
+/* in characters, of UTF-8 */
+static int width_of(const char *name)
+{
+	int width = 0;
+
+	for (; *name; name++)
+		width += ((unsigned char)*name & 0xc0) != 0x80;
+	return width;
+}
+
 static int name_width(const struct trial *t)
 {
-	int width = (int)strlen("side");
+	int width = width_of("side");
 
 	for (size_t i = 0; i < t->sides; i++)
-		if ((int)strlen(t->side[i].name) > width)
-			width = (int)strlen(t->side[i].name);
+		if (width_of(t->side[i].name) > width)
+			width = width_of(t->side[i].name);
 	return width;
+}
+
+/* printf pads to a number of bytes */
+static int name_padding(const struct trial *t, const char *name)
+{
+	return name_width(t) - width_of(name);
+}
+
+static void print_name(FILE *f, const struct trial *t, const char *name)
+{
+	fprintf(f, "%s%*s", name, name_padding(t, name), "");
 }
 
 static void print_heading(FILE *f, const struct trial *t)
@@ -126,8 +147,8 @@ static void print_commands(FILE *f, const struct trial *t)
 		char *text = hak_side_text(&t->side[i]);
 
 		if (*text)
-			fprintf(f, "  %-*s  %s\n", name_width(t),
-				t->side[i].name, text);
+			fprintf(f, "  %s%*s  %s\n", t->side[i].name,
+				name_padding(t, t->side[i].name), "", text);
 		free(text);
 	}
 	fputc('\n', f);
@@ -139,7 +160,8 @@ static void print_side(FILE *f, const struct trial *t, const struct side *s)
 	struct series series;
 	struct summary sum;
 
-	fprintf(f, "%-*s %6zu", name_width(t), s->name, s->runs);
+	print_name(f, t, s->name);
+	fprintf(f, " %6zu", s->runs);
 	if (!hak_trial_series(s, t->metric, &series))
 		return;
 	hak_judge_summarise(&series, &sum);
@@ -201,7 +223,7 @@ static void print_judgements(
 		t->side[0].name, name_width(t), "", "mean", "median", interval,
 		"p");
 	for (size_t i = 1; i < t->sides; i++) {
-		fprintf(f, "%-*s", name_width(t), t->side[i].name);
+		print_name(f, t, t->side[i].name);
 		print_judgement(f, &j[i - 1]);
 	}
 }
@@ -262,7 +284,8 @@ static void print_other_table(FILE *f, const struct trial *t,
 		if (measured[m])
 			fprintf(f, " %21s", hak_trial_title(t, (enum metric)m));
 	for (size_t i = 0; i < candidates; i++) {
-		fprintf(f, "\n%-*s", name_width(t), t->side[i + 1].name);
+		fputc('\n', f);
+		print_name(f, t, t->side[i + 1].name);
 		for (size_t m = 0; m < METRIC_COUNT; m++)
 			if (measured[m])
 				print_other_change(f, &all[m * candidates + i]);
