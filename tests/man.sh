@@ -22,9 +22,12 @@ is_alias() {
 	grep -q '^\.so ' "$1"
 }
 
+version=$(sed -n 's/^AC_INIT(\[hakmem\], \[\([^]]*\)\].*/\1/p' \
+	"$top_srcdir/configure.ac")
 for page in "$man"/*.[1-8]; do
 	name=${page##*/}
 	is_alias "$page" && continue
+	ok "$name: is of this version" grep -qx ".Os \"hakmem $version\"" "$page"
 	if have mandoc; then
 		ok "$name: mandoc has no warning" \
 			quiet mandoc -Tlint -Wwarning "$page"

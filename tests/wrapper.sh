@@ -202,7 +202,7 @@ is "$(cat "$scratch/once")" x "the command is run once"
 ok "the library is in the process" sh -c \
 	"'$hakmem' run cat /proc/self/maps | grep -q '$soname'"
 echo_preload='printf "%s\n" "$LD_PRELOAD"'
-built=$(cd "$here/.libs" && pwd -P)/libhakmem-preload.so.1.0.0
+built=$(readlink -f "$here/.libs/$soname")
 is "$("$hakmem" run sh -c "$echo_preload")" "$built" \
 	"from the build tree: its library"
 is "$(cd / && "$hakmem" run sh -c "$echo_preload")" "$built" \

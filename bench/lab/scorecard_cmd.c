@@ -62,7 +62,8 @@ static const char help[] =
 	"printed]\n"
 	"  --alpha PERCENT      error rate of the intervals of a row [5]\n"
 	"  --json[=FILE]        all runs and figures as JSON\n"
-	"  --quiet              no line of progress on a terminal\n";
+	"  --quiet              no line of progress on a terminal\n"
+	"  -h, --help           print this text\n";
 
 static void add_word(char ***list, size_t *count, char *word)
 {

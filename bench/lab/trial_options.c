@@ -59,7 +59,8 @@ const char hak_trial_options_help[] =
 	"  --json[=FILE]        the report as JSON, on standard output or to a "
 	"file\n"
 	"  --html FILE          the report as a page with plots\n"
-	"  --quiet              no line of progress on a terminal\n";
+	"  --quiet              no line of progress on a terminal\n"
+	"  -h, --help           print this text\n";
 
 void hak_trial_options_init(struct trial_options *o)
 {
