@@ -19,6 +19,8 @@ class Library:
     """The hakmem in use: that of the preload library if both are loaded."""
 
     def __init__(self):
+        if gdb.selected_thread() is None:
+            raise gdb.GdbError("hakmem: no process and no core file is here")
         found = []
         for objfile in gdb.objfiles():
             if "libhakmem" in (objfile.filename or "") or not found:

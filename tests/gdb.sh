@@ -67,8 +67,19 @@ else
 	fail "gdb wrote a core file"
 	tail -n 5 "$scratch/live" | sed 's/^/# /'
 fi
-gdb -nx -batch -x "$top_srcdir/lib/hakmem-gdb.py" -ex 'hakmem heap' \
-	>"$scratch/none" 2>&1
-ok "without hakmem it says so" grep -q '^hakmem: not in this process' \
-	"$scratch/none"
+says() { # name pattern gdb's arguments
+	what=$1
+	pattern=$2
+	shift 2
+	gdb -nx -batch -ex 'set debuginfod enabled off' \
+		-ex 'set startup-with-shell off' \
+		-x "$top_srcdir/lib/hakmem-gdb.py" "$@" >"$scratch/none" 2>&1
+	ok "$what it says so" grep -q "^hakmem: $pattern" "$scratch/none"
+}
+says "without hakmem" 'not in this process' \
+	-ex starti -ex 'hakmem heap' /bin/true
+says "without a process" 'no process' -ex 'hakmem heap'
+says "after the process's end" 'no process' \
+	-ex "set environment LD_PRELOAD $libs/libhakmem-preload.so" -ex run \
+	-ex 'hakmem block 0' /bin/true
 done_testing
