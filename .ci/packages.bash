@@ -104,6 +104,11 @@ bare() {
 		sh -e -c 'cd /srv/hakmem
 			./bootstrap check || { cat build/test-suite.log; exit 1; }
 			./bootstrap demo
+			make -C build install
+			ldconfig
+			hakmem run -- grep -q libhakmem-preload /proc/self/maps
+			make -C build uninstall
+			test -z "$(find /usr/local -path "*hakmem*" ! -type d)"
 			rm -r build
 			apt-get -q -y build-dep .
 			DEB_BUILD_OPTIONS=nocheck dpkg-buildpackage -us -uc -b
