@@ -187,7 +187,7 @@ ok "ended by precision" has 'ended by precision'
 ok "not before 20 runs" has '^A  *20 '
 try --time 0.6 --a 'sleep 0.05' --b 'sleep 0.05' --metric wall
 ok "ended by time" has 'ended by time'
-try --time 0.01 --a 'sleep 0.02' --b true
+try --time 1 --warmup 1000 --a 'sleep 0.002' --b true
 is "$status" 0 "a time too short for a block"
 ok "is told" has '^B: too few runs for a verdict: 0, at least 6 are needed'
 try --runs 6 --metric rss --json --a true --b true
@@ -235,6 +235,8 @@ sed 's/"ending": "status"/"ending": "ok"/' "$scratch/failed" >"$scratch/odd"
 try --runs 6 --timeout 0.2 --a true --b 'sleep 60'
 is "$status" 124 "a time-out is status 124"
 ok "a time-out is told" has 'failed in block 1: timed out'
+try --time 0.3 --a true --b 'sleep 60'
+is "$status" 124 "a run that outlasts the whole budget is a time-out too"
 
 "$hakmem" ab --metric wall --a 'sleep 0.02' --b 'sleep 0.02' \
 	--time 60 --warmup 0 >"$scratch/out" 2>"$scratch/err" &

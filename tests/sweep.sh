@@ -112,8 +112,8 @@ echo 0 >"$scratch/count"
 	>"$scratch/out" 2>/dev/null
 is "$?" 124 "a program that fails only in the confirmation"
 ok "had been confirmed until then" has '^== confirmation'
-"$hakmem" sweep --time 0.1 --gate --lib none HAKMEM_WARM_POOL_SIZE=1,2 \
-	-- sleep 0.1 >"$scratch/out" 2>/dev/null
+"$hakmem" sweep --time 1 --warmup 1000 --gate --lib none \
+	HAKMEM_WARM_POOL_SIZE=1,2 -- sleep 0.002 >"$scratch/out" 2>/dev/null
 is "$?" 2 "a time that is over before a block counts settles nothing"
 ok "which is said" has '^no conclusion: the time was over'
 

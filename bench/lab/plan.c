@@ -211,6 +211,9 @@ struct course *hak_course_open(struct plan *p, struct trial *t)
 {
 	struct course *c = hak_lab_alloc(1, sizeof *c);
 
+	/* one run as long as the whole trial may be is one that hangs */
+	if (p->runner.timeout <= 0)
+		p->runner.timeout = p->time;
 	c->plan = p;
 	c->trial = t;
 	t->rule.blocks = true;

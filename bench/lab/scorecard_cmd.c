@@ -57,7 +57,7 @@ static const char help[] =
 	"  --time SECONDS       budget; also 5m, 1h\n"
 	"  --warmup N           rounds that do not count [1]\n"
 	"  --pin CPUS           only on these processors, as 0 or 0-2,5\n"
-	"  --timeout SECONDS    of one run [none]\n"
+	"  --timeout SECONDS    of one run [that of --time, or none]\n"
 	"  --seed N             of order, padding and intervals [random, "
 	"printed]\n"
 	"  --alpha PERCENT      error rate of the intervals of a row [5]\n"

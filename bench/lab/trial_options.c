@@ -46,7 +46,7 @@ const char hak_trial_options_help[] =
 	"How it is run:\n"
 	"  --warmup N           blocks that do not count [1]\n"
 	"  --pin CPUS           only on these processors, as 0 or 0-2,5\n"
-	"  --timeout SECONDS    of one run [none]\n"
+	"  --timeout SECONDS    of one run [that of --time, or none]\n"
 	"  --seed N             of order, padding and judge [random, printed]\n"
 	"How it is judged:\n"
 	"  --margin PERCENT     a smaller change does not matter [0.5]\n"
