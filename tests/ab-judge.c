@@ -145,6 +145,43 @@ static void test_uneven(void)
 		"uneven sides: p is below 0.05 in about 5 %%");
 }
 
+/* Of many equal sides one will look different: 5 % hold for all together. */
+static void test_family(void)
+{
+	enum { SIDES = 9, RUNS = 12 };
+	static double value[SIDES][RUNS];
+	struct judge_rule rule = hak_judge_defaults;
+	struct judgement j[SIDES - 1];
+	int low_p = 0, missed = 0;
+
+	rule.resamples = 4000;
+	rule.blocks = true;
+	rule.comparisons = SIDES - 1;
+	for (int i = 0; i < 200; i++) {
+		bool low = false, miss = false;
+
+		for (int s = 0; s < SIDES; s++) {
+			const struct series a = {value[0], RUNS},
+					    b = {value[s], RUNS};
+
+			simulate(&even, 1, value[s], RUNS);
+			if (s)
+				hak_judge_compare(&rule, &a, &b, &j[s - 1]);
+		}
+		hak_judge_settle(&rule, j, SIDES - 1);
+		for (int s = 0; s < SIDES - 1; s++) {
+			low |= j[s].p_adjusted < 0.05;
+			miss |= j[s].low > 0 || j[s].high < 0;
+		}
+		low_p += low;
+		missed += miss;
+	}
+	ok(between(low_p, 1, 20),
+		"nine equal sides: any p below 0.05: %d of 200", low_p);
+	ok(between(missed, 1, 20), "any interval without zero: %d of 200",
+		missed);
+}
+
 static void test_apart(void)
 {
 	static const double a[6] = {5, 5, 5, 5, 5, 5};
@@ -300,12 +337,13 @@ static void test_known_values(void)
 
 int main(void)
 {
-	plan(40);
+	plan(42);
 	hak_random_seed(&random_state, 20, RANDOM_NOISE);
 	test_recorded();
 	test_equal(true);
 	test_equal(false);
 	test_uneven();
+	test_family();
 	test_apart();
 	test_found(1.02, is_go, "a gain of 2 %");
 	test_found(0.98, is_no_go, "a loss of 2 %");

@@ -43,9 +43,6 @@ refused() {
 		grep -q "^hakmem: sweep: $message" "$scratch/err"
 }
 
-sweep --gate HAKMEM_WARM_POOL_SIZE=12,24 HAKMEM_L2_RING_CAP=8 \
-	HAKMEM_TINY_UNIFIED_C5+HAKMEM_TINY_UNIFIED_C6=256 --json="$scratch/json"
-is "$status" 125 "options come before variables"
 sweep --gate --json="$scratch/json" --html "$scratch/page.html" \
 	HAKMEM_WARM_POOL_SIZE=12,24 HAKMEM_L2_RING_CAP=8 \
 	HAKMEM_TINY_UNIFIED_C5+HAKMEM_TINY_UNIFIED_C6=256
@@ -92,6 +89,8 @@ row "one value twice" 'one value twice: HAKMEM_WARM_POOL_SIZE=1' \
 row "one variable twice" 'one variable twice: HAKMEM_WARM_POOL_SIZE' \
 	HAKMEM_WARM_POOL_SIZE=1 HAKMEM_WARM_POOL_SIZE=2 -- true
 row "no variable" 'no variable to sweep' -- true
+row "options after variables" 'options come before variables: --json' \
+	HAKMEM_WARM_POOL_SIZE=1 --json -- true
 row "no command" 'no command to run' HAKMEM_WARM_POOL_SIZE=1
 "$hakmem" sweep --runs 2 HAKMEM_WARM_POOL_SIZE=1 -- /nonexistent 2>/dev/null
 is "$?" 127 "missing program"

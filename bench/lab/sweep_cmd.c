@@ -146,6 +146,9 @@ static void read_command_line(
 		take_variable(s, argv[optind++]);
 	if (optind < argc && strcmp(argv[optind], "--") == 0)
 		optind++;
+	else if (optind < argc && argv[optind][0] == '-')
+		hak_command_fail(STATUS_FAILED,
+			"options come before variables: %s", argv[optind]);
 	if (!s->variables)
 		hak_command_fail(STATUS_FAILED,
 			"no variable to sweep (NAME=VALUE,VALUE expected)");
