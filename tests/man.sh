@@ -24,6 +24,13 @@ is_alias() {
 
 version=$(sed -n 's/^AC_INIT(\[hakmem\], \[\([^]]*\)\].*/\1/p' \
 	"$top_srcdir/configure.ac")
+# Lines that a terminal of 80 columns would break; bold letters are struck twice.
+too_long() {
+	"$@" >"$scratch/rendered" &&
+		sed "s/.$(printf '\b')//g" "$scratch/rendered" |
+		awk 'length > 80'
+}
+
 for page in "$man"/*.[1-8]; do
 	name=${page##*/}
 	is_alias "$page" && continue
@@ -31,12 +38,16 @@ for page in "$man"/*.[1-8]; do
 	if have mandoc; then
 		ok "$name: mandoc has no warning" \
 			quiet mandoc -Tlint -Wwarning "$page"
+		is "$(too_long mandoc -Tascii -Owidth=80 "$page" 2>&1)" "" \
+			"$name: mandoc needs 80 columns"
 	else
 		skip "$name: mandoc has no warning" "no mandoc here"
 	fi
 	if have groff; then
 		ok "$name: groff has no warning" \
 			quiet groff -mdoc -ww -z -Tutf8 "$page"
+		is "$(too_long groff -mdoc -rLL=80n -Tascii -P-cbou "$page" 2>&1)" "" \
+			"$name: groff needs 80 columns"
 	else
 		skip "$name: groff has no warning" "no groff here"
 	fi
