@@ -64,6 +64,12 @@ missing=$(printf '%s\n' "$documented" >"$scratch/documented" &&
 	printf '%s\n' "$functions" | grep -vxF -f "$scratch/documented")
 is "$missing" "" "a page has each exported function"
 
+family=$(sed -n 's/^\([a-z][a-z0-9_]*\)$/\1/p' "$top_srcdir/tests/family.list" |
+	grep -v '^hakmem_')
+for f in $family; do
+	ok "hakmem(3) has $f" grep -qE "^\.Fn $f( |\$)" "$man/hakmem.3"
+done
+
 # The page of a function: one of its own or an alias of the page that has it.
 page_of() {
 	page=$man/$1.3
