@@ -188,6 +188,14 @@ static double time_left(const struct course *c)
 	return left;
 }
 
+void hak_plan_show_left(double seconds)
+{
+	if (isfinite(seconds))
+		fprintf(stderr, ", %.0f:%02.0f left", floor(seconds / 60),
+			floor(fmod(seconds, 60)));
+	fflush(stderr);
+}
+
 static void show_progress(struct course *c)
 {
 	char width[REPORT_FIGURE];
@@ -201,10 +209,7 @@ static void show_progress(struct course *c)
 	if (c->width > 0)
 		fprintf(stderr, ", interval +-%s",
 			hak_report_percent(c->width, false, width));
-	if (isfinite(left))
-		fprintf(stderr, ", %.0f:%02.0f left", floor(left / 60),
-			floor(fmod(left, 60)));
-	fflush(stderr);
+	hak_plan_show_left(left);
 }
 
 struct course *hak_course_open(struct plan *p, struct trial *t)

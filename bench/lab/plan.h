@@ -24,6 +24,9 @@ bool hak_course_block(struct course *c);
 bool hak_course_can_go_on(const struct course *c);
 void hak_course_close(struct course *c);
 
+/* The end of a line of progress; nothing where the time is not known. */
+void hak_plan_show_left(double seconds);
+
 /* Runs the sides of the trial and adds what they yield. */
 void hak_plan_run(struct plan *p, struct trial *t);
 

@@ -221,13 +221,30 @@ static void close_card(struct scorecard *card)
 
 /* ---- rounds ---- */
 
+/* Seconds, from what the rows so far took; INFINITY before the second. */
+static double time_left(const struct plan *plan, size_t round, size_t done,
+	const struct scorecard *card)
+{
+	double elapsed = hak_runner_now() - card->start;
+	size_t rows = round * card->rows + done;
+	size_t all = (plan->warmup + plan->runs) * card->rows;
+	double left = INFINITY;
+
+	if (plan->runs && rows)
+		left = elapsed / (double)rows * (double)(all - rows);
+	if (plan->time > 0)
+		left = fmin(left, fmax(plan->time - elapsed, 0));
+	return left;
+}
+
 static void show_progress(const struct plan *plan, size_t round, size_t done,
 	const struct scorecard *card)
 {
-	if (!plan->silent)
-		fprintf(stderr, "\r\033[Kround %zu, row %zu of %zu%s",
-			round + 1, done + 1, card->rows,
-			round < plan->warmup ? " (warm-up)" : "");
+	if (plan->silent)
+		return;
+	fprintf(stderr, "\r\033[Kround %zu, row %zu of %zu%s", round + 1,
+		done + 1, card->rows, round < plan->warmup ? " (warm-up)" : "");
+	hak_plan_show_left(time_left(plan, round, done, card));
 }
 
 /* false: stopped by the user; the rows that are done count */
@@ -265,15 +282,15 @@ static bool is_over(const struct plan *plan, size_t rounds, double elapsed)
 
 static bool run_rounds(struct scorecard *card, struct plan *plan)
 {
-	double start = hak_runner_now();
 	struct random random;
 	size_t rounds = 0;
 	bool whole = true;
 
+	card->start = hak_runner_now();
 	hak_random_seed(&random, card->seed, RANDOM_ORDER);
-	while (whole && !is_over(plan, rounds, hak_runner_now() - start))
+	while (whole && !is_over(plan, rounds, hak_runner_now() - card->start))
 		whole = run_round(card, plan, rounds++, &random);
-	card->elapsed = hak_runner_now() - start;
+	card->elapsed = hak_runner_now() - card->start;
 	card->rounds = rounds > plan->warmup ? rounds - plan->warmup : 0;
 	for (size_t i = 0; i < card->rows; i++)
 		hak_course_close(card->row[i].course);

@@ -34,6 +34,7 @@ struct scorecard {
 	struct scorecard_row *row;
 	size_t rows;
 	size_t rounds; /* that counted */
+	double start;  /* of the first run, on the runner's clock */
 	double elapsed;
 	const char *reference;
 	uint64_t seed;
