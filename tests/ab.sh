@@ -200,6 +200,22 @@ fi
 try --runs 6 --a true --b true --side C=true
 ok "three sides: adjusted for two comparisons" has '97\.5 % interval'
 
+if command -v script >/dev/null; then
+	script -qec "'$hakmem' ab --runs 3 --metric wall --a true --b true" \
+		"$scratch/terminal" >/dev/null 2>&1
+	told=$(tr '\r' '\n' <"$scratch/terminal" | sed -n 's/^.*K\([0-9] runs\)/\1/p')
+	is "$(echo "$told" | sed 's/, 0:0[0-9] left/, T/')" \
+		"0 runs a side (warm-up)
+0 runs a side (warm-up), T
+1 runs a side, T
+2 runs a side, T" "a terminal is told how far it is and how long it takes"
+	try --quiet --runs 3 --a true --b true
+	is "$(cat "$scratch/err")" "" "else there is no progress"
+else
+	skip "a terminal is told how far it is and how long it takes" "no script"
+	skip "else there is no progress" "no script"
+fi
+
 # --- what ends it -----------------------------------------------------------
 
 try --runs 6 --a true --b 'sh -c "echo last words >&2; kill -SEGV \$\$"'

@@ -176,7 +176,7 @@ static double time_left(const struct course *c)
 	const struct plan *p = c->plan;
 	double left = INFINITY, runs = (double)counted(c);
 
-	if (p->runs)
+	if (p->runs && c->block)
 		left = (double)(p->runs + p->warmup - c->block) * block_time(c);
 	if (p->time > 0)
 		left = fmin(left, p->time - elapsed(c));
@@ -229,7 +229,7 @@ struct course *hak_course_open(struct plan *p, struct trial *t)
 	for (size_t i = 0; i < t->sides; i++)
 		c->order[i] = i;
 	c->start = hak_runner_now();
-	c->next_look = PRECISION_RUNS_MIN;
+	c->next_look = JUDGE_RUNS_MIN;
 	return c;
 }
 
