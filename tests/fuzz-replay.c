@@ -53,12 +53,18 @@ static void silence(void)
 	silent = true;
 }
 
+/* Counts inputs, in memory that the children of main() share. */
+static unsigned *judged;
+
 static void one_input(const uint8_t *data, size_t size)
 {
-	static char json[] = "--json=/dev/null", html[] = "--html=/dev/null";
+	/* it is nowhere: see silence() */
+	static char json[] = "--json=/dev/null", html[] = "--html=/dev/stdout";
 	static char ab[] = "ab", replay[] = "--replay";
-	static char least[] = "--resamples=1000";
-	char path[64], *argv[] = {ab, replay, path, json, html, least, NULL};
+	/* the fewest that are enough for 64 columns */
+	static char least[] = "--resamples=1260", alpha[] = "--alpha=50";
+	char path[64],
+		*argv[] = {ab, replay, path, json, html, least, alpha, NULL};
 	int file = memfd_create("replay", MFD_CLOEXEC);
 
 	silence();
@@ -66,14 +72,27 @@ static void one_input(const uint8_t *data, size_t size)
 		fuzz_wrong("no file: %s", strerror(errno));
 	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
 	optind = 0;
-	if (setjmp(refused) == 0)
-		hak_ab_main(6, argv);
+	if (setjmp(refused) == 0) {
+		hak_ab_main(7, argv);
+		if (judged)
+			++*judged;
+	}
 	close(file);
 }
 
 #if !FUZZ_LIBFUZZER
 int main(int argc, char **argv)
 {
-	return fuzz_main(argc, argv, "replay", 150, NULL);
+	int status;
+
+	judged = mmap(NULL, sizeof *judged, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (judged == MAP_FAILED)
+		fuzz_wrong("no memory to share: %s", strerror(errno));
+	status = fuzz_main(argc, argv, "replay", 150, NULL);
+	if (*judged < 5)
+		fuzz_wrong("of the corpus and its mutants %u were judged",
+			*judged);
+	return status;
 }
 #endif
