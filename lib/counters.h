@@ -28,6 +28,12 @@
 	(HAK_COMPILED_CACHE | HAK_COMPILED_CLASS | HAK_COMPILED_FREE |         \
 		HAK_COMPILED_REFILL | HAK_COMPILED_DIAG)
 
+/* Which: a bit each, for those who compare builds. */
+#define HAK_COUNTERS_GROUPS                                                    \
+	(HAK_COMPILED_CACHE | HAK_COMPILED_CLASS << 1 |                        \
+		HAK_COMPILED_FREE << 2 | HAK_COMPILED_REFILL << 3 |            \
+		HAK_COMPILED_DIAG << 4)
+
 #define HAK_GATE_CACHE hak_options.measure_unified_cache
 #define HAK_GATE_CLASS hak_options.measure_class
 #define HAK_GATE_FREE hak_options.measure_free

@@ -14,7 +14,8 @@
 #include "unified_cache.h"
 
 #define HAK_NOTE_NAME "hakmem"
-/* Changes with the slots. */
+/* Changes when a slot changes its meaning; their number tells by itself. The
+ * first is the layout, whose first bytes are the version, in all of them. */
 #define HAK_NOTE_TYPE 1
 
 enum hak_note_slot {
@@ -34,9 +35,8 @@ struct hak_layout {
 		PACKAGE_VERSION, {                                             \
 			sizeof(struct bin_slabs), sizeof(struct shard),        \
 			sizeof(struct heap), sizeof(struct hak_options),       \
-			sizeof(struct slab), sizeof(struct hak_counters), \
-			HAK_COUNTERS_COMPILED, BINS, SHARDS_MAX,               \
-			MAGAZINE_BYTES                                         \
+			sizeof(struct slab), sizeof(struct hak_counters),      \
+			HAK_COUNTERS_GROUPS, BINS, SHARDS_MAX, MAGAZINE_BYTES  \
 		}                                                              \
 	}
 

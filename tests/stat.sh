@@ -190,13 +190,26 @@ ok "nothing" refuses \
 ok "a bad interval" refuses \
 	"--watch: bad value '0' (0.01 to 86400 expected)" --watch=0 1
 
-# A copy of the library whose version is another.
+# Copies of the library: of another version, and with another number of slots in
+# the note.
+other_library() { # name version
+	LD_PRELOAD=$scratch/other.so sleep 100 &
+	other=$!
+	sleep 0.3
+	ok "$1" refuses "process $other runs a hakmem of another version or configuration: $2" "$other"
+	kill "$other"
+}
 sed 's/1\.0\.0/9.9.9/g' "$library" >"$scratch/other.so"
-LD_PRELOAD=$scratch/other.so sleep 100 &
-other=$!
-sleep 0.3
-ok "another version" refuses "process $other runs a hakmem of another version or configuration: 9.9.9" "$other"
-kill "$other"
+other_library "another version" 9.9.9
+python3 - "$library" "$scratch/other.so" <<'PYTHON' || bail "no note"
+import re, struct, sys
+image = open(sys.argv[1], "rb").read()
+note = re.search(rb"\x07\0\0\0(....)(....)hakmem\0", image, re.DOTALL)
+fewer = struct.pack("<I", struct.unpack("<I", note[1])[0] - 8)
+open(sys.argv[2], "wb").write(
+    image[:note.start(1)] + fewer + image[note.end(1):])
+PYTHON
+other_library "another note" "$("$hakmem" --version | cut -d ' ' -f 2)"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	sleep 100 &
 	other=$!

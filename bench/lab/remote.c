@@ -31,6 +31,7 @@ enum { TRIES = 20, HEAPS_MOST = 1 << 20, ARENAS_MOST = 1 << 20 };
 
 struct remote {
 	pid_t pid;
+	int alike; /* its note has the slots that we know */
 	uintptr_t slot[NOTE_SLOTS];
 	int pagemap; /* -1: may not be read */
 	size_t page_size;
@@ -64,22 +65,23 @@ static size_t number(const struct remote *remote, enum hak_note_slot slot)
 
 /* ---- the note ---- */
 
-/* The slots of the note at `at`, if it is ours: relative to themselves. */
+/* The slots of the note at `at`, if it is hakmem's: relative to themselves. One
+ * of another version may have more or fewer of them. */
 static int take_note(
 	struct remote *remote, uintptr_t at, const char *note, size_t size)
 {
 	const Elf64_Nhdr *head = (const void *)note;
 	size_t name = (sizeof HAK_NOTE_NAME + 3) & ~(size_t)3;
 	const char *slots = note + sizeof *head + name;
+	size_t count = head->n_descsz / sizeof(int64_t);
 
-	if (size < sizeof *head + name + NOTE_SLOTS * sizeof(int64_t) ||
-		head->n_namesz != sizeof HAK_NOTE_NAME ||
-		head->n_type != HAK_NOTE_TYPE ||
-		head->n_descsz != NOTE_SLOTS * sizeof(int64_t) ||
+	if (head->n_namesz != sizeof HAK_NOTE_NAME || count == 0 ||
+		size < sizeof *head + name + count * sizeof(int64_t) ||
 		memcmp(note + sizeof *head, HAK_NOTE_NAME,
 			sizeof HAK_NOTE_NAME) != 0)
 		return 0;
-	for (size_t i = 0; i < NOTE_SLOTS; i++) {
+	remote->alike = head->n_type == HAK_NOTE_TYPE && count == NOTE_SLOTS;
+	for (size_t i = 0; i < MIN(count, NOTE_SLOTS); i++) {
 		int64_t distance;
 
 		memcpy(&distance, slots + i * sizeof distance,
@@ -140,7 +142,7 @@ static int find_in_image(struct remote *remote, uintptr_t start)
 /* Of two copies the one that is in use. */
 static int is_used(const struct remote *remote)
 {
-	return number(remote, NOTE_leaf_bytes) != 0;
+	return remote->alike && number(remote, NOTE_leaf_bytes) != 0;
 }
 
 enum found { FOUND_NONE, FOUND_UNUSED, FOUND };
@@ -175,7 +177,7 @@ static void check_layout(const struct remote *remote)
 		hak_command_fail(STATUS_FAILED, "cannot read process %d: %s",
 			(int)remote->pid, strerror(errno));
 	layout.version[sizeof layout.version - 1] = '\0';
-	if (memcmp(&layout, &own, sizeof own) != 0)
+	if (!remote->alike || memcmp(&layout, &own, sizeof own) != 0)
 		hak_command_fail(STATUS_FAILED,
 			"process %d runs a hakmem of another version or"
 			" configuration: %s",
