@@ -2,17 +2,18 @@
  * counters.c: where the counters of threads without a heap stand, and sums.
  *
  * Sums are exact for threads that stand still; of others they are of slightly
- * different moments. Nothing here is locked; hak_counters_rest is added to
- * atomically, by whoever has no counters of his own.
+ * different moments. hak_counters_rest is added to atomically, by whoever has
+ * no counters of his own; the registry's lock keeps a thread that ends from
+ * being in it and in its heap, too.
  */
 #include "counters.h"
 
-#if HAK_COUNTERS_COMPILED
-struct hak_counters hak_counters_rest;
+struct hak_counters_rest hak_counters_rest;
 
+#if HAK_COUNTERS_COMPILED
 __thread struct hak_counters *hak_counters
 	__attribute__((tls_model("initial-exec"), visibility("hidden"))) =
-	&hak_counters_rest;
+	hak_counters_rest.sum;
 #endif
 
 void hak_counters_add(struct hak_counters *to, const struct hak_counters *from)

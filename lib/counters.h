@@ -54,15 +54,23 @@ struct hak_counters {
 
 #define HAK_COUNTERS (offsetof(struct hak_counters, shard) / sizeof(size_t))
 
-/* This thread's; never NULL. Neither exists where no group is compiled. */
+/* This thread's; never NULL. Not there where no group is compiled. */
 extern __thread struct hak_counters *hak_counters
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 /* Of threads without a heap, and of those that ended. */
-extern struct hak_counters hak_counters_rest;
+struct hak_counters_rest {
+	struct hak_counters sum[HAK_COUNTERS_COMPILED];
+	/* Goes up before and after a thread's counters move from its heap into
+	 * the sum: readers without the registry's lock look at it. */
+	size_t moves;
+};
+
+extern struct hak_counters_rest hak_counters_rest;
 
 HAK_INLINE void hak_counter_add(size_t *counter, size_t n)
 {
-	if (HAK_UNLIKELY(hak_counters == &hak_counters_rest))
+	if (HAK_UNLIKELY(hak_counters == hak_counters_rest.sum))
 		__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 	else
 		STORE_RELAXED(counter, *counter + n);
@@ -116,7 +124,11 @@ HAK_INLINE bool hak_counters_want_hits(void)
 		HAK_COUNTING(FREE);
 }
 
-/* A thread's counters, at its heap's birth and exit (registry lock). */
+void hak_counters_add(struct hak_counters *to, const struct hak_counters *from);
+
+/* A thread's counters at its heap's birth, when it is given another shard, and
+ * at its exit, which has two halves: the heap leaves the registry in between.
+ * Under the registry's lock. */
 HAK_INLINE void hak_counters_begin(struct hak_counters *counters,
 	unsigned shard)
 {
@@ -126,14 +138,35 @@ HAK_INLINE void hak_counters_begin(struct hak_counters *counters,
 	}
 }
 
-void hak_counters_add(struct hak_counters *to, const struct hak_counters *from);
+HAK_INLINE void hak_counters_settle(struct hak_counters *counters,
+	unsigned shard)
+{
+	if (HAK_COUNTERS_COMPILED)
+		STORE_RELAXED(&counters->shard, shard);
+}
+
+HAK_INLINE bool hak_counters_are_here(unsigned shard)
+{
+	return LOAD_RELAXED(&hak_counters->shard) == shard;
+}
 
 HAK_INLINE void hak_counters_end(struct hak_counters *counters)
 {
 	if (HAK_COUNTERS_COMPILED) {
-		hak_counters = &hak_counters_rest;
-		hak_counters_add(&hak_counters_rest, counters);
+		STORE_RELAXED(&hak_counters_rest.moves,
+			hak_counters_rest.moves + 1);
+		/* hakmem stat reads it before and after the rest. */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		hak_counters = hak_counters_rest.sum;
+		hak_counters_add(hak_counters_rest.sum, counters);
 	}
+}
+
+HAK_INLINE void hak_counters_ended(void)
+{
+	if (HAK_COUNTERS_COMPILED)
+		__atomic_store_n(&hak_counters_rest.moves,
+			hak_counters_rest.moves + 1, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -79,6 +79,7 @@ static HAK_COLD struct heap *heap_birth(void)
 		hak_cache_init(heap);
 		heap->shard = hak_shard_assign();
 		heap->thread = hak_os_thread();
+		hak_counters_begin(heap->counters, heap->shard);
 		hak_registry_add(heap);
 		hak_budget_update();
 	}
@@ -88,7 +89,6 @@ static HAK_COLD struct heap *heap_birth(void)
 		return NULL;
 	}
 	hak_heap = heap;
-	hak_counters_begin(heap->counters, heap->shard);
 	hak_background_note_birth(heap->thread);
 	HAK_PROBE(heap_birth, heap, heap->thread);
 	/* May allocate, and finds the heap in place. */
@@ -117,6 +117,7 @@ static void heap_exit(void *arg)
 	hak_lock(&hak_registry_lock);
 	hak_counters_end(heap->counters);
 	hak_registry_remove(heap);
+	hak_counters_ended();
 	heap->next = free_heaps;
 	free_heaps = heap;
 	hak_budget_update();

@@ -78,18 +78,6 @@ size_t hak_registry_live_bytes(void)
 	return live_without(held_bytes());
 }
 
-/* Heaps are never unmapped, so a walk without the lock, at worst, sees one
- * that ended and holds nothing. */
-void hak_heap_visit(void (*visit)(struct heap *, void *), void *arg)
-{
-	bool locked = hak_lock_patiently(&hak_registry_lock);
-
-	for (struct heap *h = hak_registry; h != NULL; h = h->next)
-		visit(h, arg);
-	if (locked)
-		hak_unlock(&hak_registry_lock);
-}
-
 size_t hak_heap_lost(unsigned bin)
 {
 	return LOAD_RELAXED(&lost[bin]);

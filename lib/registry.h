@@ -58,7 +58,6 @@ size_t hak_heap_count(void);
 size_t hak_heap_held_bytes(void);
 /* Bytes in the program's hands, within what caches hide; relaxed. */
 size_t hak_heap_live_bytes(void);
-void hak_heap_visit(void (*visit)(struct heap *, void *), void *arg);
 /* Blocks of a bin that were in caches of threads which a fork left behind. */
 size_t hak_heap_lost(unsigned bin);
 

@@ -33,6 +33,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static size_t free_of_list(const struct slab_list *list, size_t *count)
@@ -74,9 +75,52 @@ static void add_bin(struct hak_snapshot *stats, unsigned shard, unsigned bin)
 	hak_stats_add_bin(stats, bin, &copy);
 }
 
-static void add_heap(struct heap *heap, void *stats)
+/* Heaps are never unmapped, so a walk without the lock, at worst, sees one that
+ * ended and holds nothing. */
+static void add_heaps(struct hak_snapshot *stats)
 {
-	hak_stats_add_heap(stats, heap);
+	bool locked = hak_lock_patiently(&hak_registry_lock);
+
+	for (struct heap *h = hak_registry; h != NULL; h = h->next)
+		hak_stats_add_heap(stats, h);
+	if (locked)
+		hak_unlock(&hak_registry_lock);
+}
+
+static bool sum_counters(struct hak_counters *sum)
+{
+	bool locked = hak_lock_patiently(&hak_registry_lock);
+	/* Acquire: pairs with the release in hak_counters_ended(). */
+	size_t moves = __atomic_load_n(&hak_counters_rest.moves,
+		__ATOMIC_ACQUIRE);
+
+	*sum = (struct hak_counters){ 0 };
+	for (struct heap *h = hak_registry; h != NULL; h = h->next)
+		hak_counters_add(sum, h->counters);
+	hak_counters_add(sum, hak_counters_rest.sum);
+	if (locked) {
+		hak_unlock(&hak_registry_lock);
+		return true;
+	}
+	/* Pairs with the fence in hak_counters_end(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return moves % 2 == 0 && moves == LOAD_RELAXED(&hak_counters_rest.moves);
+}
+
+/* Before the bins, which add their peaks.  A thread that ends meanwhile would
+ * be seen twice or not at all where the lock was not to be had: it is waited
+ * for, but not for ever, since it may be this very one. */
+static void add_counters(struct hak_snapshot *stats)
+{
+	static const struct timespec pause = { 0, 1000000 };
+	int saved = errno;
+
+	for (int tries = 0; tries < 10; tries++) {
+		if (sum_counters(&stats->counters[0]))
+			break;
+		syscall(SYS_nanosleep, &pause, NULL);
+	}
+	errno = saved;
 }
 
 static void add_arenas(struct hakmem_stats *total)
@@ -126,12 +170,12 @@ void hak_stats_take(struct hak_snapshot *stats, size_t room)
 	hak_stats_clear(stats, room);
 	stats->pid = (size_t)syscall(SYS_getpid);
 	stats->open_bins = hak_open_bins;
+	if (HAK_COUNTERS_COMPILED)
+		add_counters(stats);
 	for (unsigned shard = 0; shard < shards; shard++)
 		for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
 			add_bin(stats, shard, bin);
-	hak_heap_visit(add_heap, stats);
-	if (HAK_COUNTERS_COMPILED)
-		hak_counters_add(&stats->counters[0], &hak_counters_rest);
+	add_heaps(stats);
 	for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
 		stats->bin[bin].lost = hak_heap_lost(bin);
 	hak_stats_add_background(stats, &hak_background);

@@ -97,8 +97,6 @@ void hak_stats_add_heap(struct hak_snapshot *stats, const struct heap *heap)
 	for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
 		add_cached(stats, heap, bin, &row);
 	row.footprint_bytes = sizeof *heap + row.magazines * MAGAZINE_BYTES;
-	if (HAK_COUNTERS_COMPILED)
-		hak_counters_add(&stats->counters[0], &heap->counters[0]);
 	stats->total.heaps++;
 	stats->total.heap_bytes += sizeof *heap;
 	if (stats->rows < stats->room)

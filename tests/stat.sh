@@ -16,8 +16,14 @@ stat_of() {
 # --- At rest: the same as the process itself says ----------------------------
 
 cat >"$scratch/rest.py" <<'PYTHON'
-import ctypes, json, os, sys
+import ctypes, json, os, sys, threading
 library = ctypes.CDLL(None)
+def work():
+    for _ in range(20000):
+        bytes(1000)
+ended = threading.Thread(target=work)
+ended.start()
+ended.join()
 kept = [bytearray(1000 * i) for i in range(200)] + [bytearray(50 << 20)]
 kept[-1][:] = b"x" * len(kept[-1])
 chunks = []
@@ -31,7 +37,12 @@ os.rename(sys.argv[1], sys.argv[1] + ".done")
 sys.stdin.read()
 PYTHON
 mkfifo "$scratch/fifo"
-LD_PRELOAD=$library HAKMEM_RETAIN=20M python3 "$scratch/rest.py" \
+# What is not compiled in cannot be asked for.
+counting=
+! "$hakmem" options HAKMEM_MEASURE_CLASS=1 >/dev/null 2>&1 ||
+	counting=HAKMEM_MEASURE_CLASS=1
+# shellcheck disable=SC2086 # a word or none
+env LD_PRELOAD="$library" HAKMEM_RETAIN=20M $counting python3 "$scratch/rest.py" \
 	"$scratch/inside" <"$scratch/fifo" &
 process=$!
 exec 9>"$scratch/fifo"
@@ -60,6 +71,11 @@ for name in ("mappings", "arenas", "superslabs", "span_blocks"):
     group = "program" if name == "span_blocks" else "memory"
     assert outside[group][name] == inside[group][name], name
 assert outside["memory"]["resident_bytes"] >= 50 << 20
+if "class" in inside.get("counters", ()):
+    counted = [all["counters"]["class"] for all in (inside, outside)]
+    assert counted[0]["allocs"] > 20000, counted[0]["allocs"]
+    for name in ("allocs", "frees", "peak"):
+        assert abs(counted[1][name] - counted[0][name]) < 2000, name
 slabs = outside["slabs"]
 assert slabs["slab_bytes"] == sum(slabs[name] for name in (
     "slab_live_bytes", "front_bytes", "ring_bytes", "depot_bytes",

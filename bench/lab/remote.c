@@ -312,12 +312,24 @@ static struct heap *read_heaps(const struct remote *remote, size_t *count)
 	return heaps ? heaps : hak_lab_alloc(1, sizeof *heaps);
 }
 
-static struct heap *take_heaps(const struct remote *remote, size_t *count)
+/* Heaps and the counters of those that ended: of a thread that ends meanwhile
+ * they are in both or in none, so then all is read again. */
+static struct heap *take_heaps(const struct remote *remote, size_t *count,
+	struct hak_counters_rest *rest)
 {
 	struct heap *heaps = NULL;
+	int settled = 0;
 
-	for (int i = 0; i < TRIES && !heaps; i++)
+	for (int i = 0; i < TRIES && !settled; i++) {
+		size_t before;
+
+		free(heaps);
+		peek_slot(remote, NOTE_counters_rest, rest, sizeof *rest);
+		before = rest->moves;
 		heaps = read_heaps(remote, count);
+		peek_slot(remote, NOTE_counters_rest, rest, sizeof *rest);
+		settled = heaps && before % 2 == 0 && rest->moves == before;
+	}
 	if (!heaps)
 		*count = 0;
 	return heaps;
@@ -488,7 +500,8 @@ static void add_background(
 struct hak_snapshot *hak_remote_take(struct remote *remote)
 {
 	size_t count, lost[BINS] = {0};
-	struct heap *heaps = take_heaps(remote, &count);
+	struct hak_counters_rest rest = {.moves = 0};
+	struct heap *heaps = take_heaps(remote, &count, &rest);
 	struct hak_snapshot *to = hak_lab_alloc(1,
 		sizeof *to + count * sizeof to->heap[0]);
 
@@ -502,8 +515,13 @@ struct hak_snapshot *hak_remote_take(struct remote *remote)
 		free(to);
 		return NULL;
 	}
-	for (size_t i = 0; i < count; i++)
+	if (HAK_COUNTERS_COMPILED)
+		hak_counters_add(to->counters, rest.sum);
+	for (size_t i = 0; i < count; i++) {
 		hak_stats_add_heap(to, &heaps[i]);
+		if (HAK_COUNTERS_COMPILED)
+			hak_counters_add(to->counters, heaps[i].counters);
+	}
 	free(heaps);
 	peek_slot(remote, NOTE_lost, lost, sizeof lost);
 	for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
