@@ -71,7 +71,7 @@ static void *alloc_bin(struct heap *heap, unsigned bin, bool *zero)
 
 		block = hak_cache_refill(heap, bin);
 		HAK_COUNT(CACHE, misses[bin], 1);
-		HAK_COUNT(CACHE, refill_cycles[bin], hak_ticks() - start);
+		HAK_COUNT(CACHE, refill_cycles[bin], hak_ticks_since(start));
 	} else {
 		HAK_COUNT(CACHE, hits[bin], 1);
 	}

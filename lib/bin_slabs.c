@@ -170,17 +170,15 @@ void hak_bin_reorder(struct bin_slabs *bs, struct slab *slab,
 /* Blocks came from the page box, which was a slab in this state before. */
 static void count_stage(enum slab_state was, unsigned blocks, uint64_t start)
 {
-	uint64_t cycles = HAK_TICKS(REFILL) - start;
-
 	if (was == SLAB_CARVING) {
 		HAK_COUNT(REFILL, box_blocks, blocks);
-		HAK_COUNT(REFILL, box_cycles, cycles);
+		HAK_COUNT(REFILL, box_cycles, hak_ticks_since(start));
 	} else if (was == SLAB_WARM) {
 		HAK_COUNT(REFILL, warm_blocks, blocks);
-		HAK_COUNT(REFILL, warm_cycles, cycles);
+		HAK_COUNT(REFILL, warm_cycles, hak_ticks_since(start));
 	} else {
 		HAK_COUNT(REFILL, listed_blocks, blocks);
-		HAK_COUNT(REFILL, listed_cycles, cycles);
+		HAK_COUNT(REFILL, listed_cycles, hak_ticks_since(start));
 	}
 }
 
@@ -197,9 +195,9 @@ static bool next_box(struct bin_slabs *bs, enum slab_state *was)
 		bs->box = NULL;
 	}
 	/* A partly used slab before a wholly free one: it stays dense. */
-	HAK_COUNT(REFILL, warm_attempts, 1);
+	HAK_COUNT(REFILL, warm_attempts, !bs->locked_heap);
 	if (slab == NULL || (hak_slab_is_empty(slab) && bs->listed.head != NULL)) {
-		HAK_COUNT(REFILL, listed_attempts, 1);
+		HAK_COUNT(REFILL, listed_attempts, !bs->locked_heap);
 		slab = bs->listed.head;
 	}
 	if (slab == NULL)
@@ -221,7 +219,7 @@ unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n)
 	uint64_t start = HAK_TICKS(REFILL);
 	unsigned left = n;
 
-	HAK_COUNT(REFILL, box_attempts, 1);
+	HAK_COUNT(REFILL, box_attempts, !bs->locked_heap);
 	while (left != 0) {
 		unsigned have;
 
@@ -235,7 +233,8 @@ unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n)
 		if (HAK_UNLIKELY(bs->box->purged_at != 0))
 			forget_purged(bs, bs->box);
 		hak_slab_take(bs->box, to + left, have);
-		count_stage(was, have, start);
+		if (!bs->locked_heap)
+			count_stage(was, have, start);
 		start = HAK_TICKS(REFILL);
 	}
 	STORE_RELAXED(&bs->taken, bs->taken + n - left);

@@ -238,11 +238,14 @@ static size_t judge(void)
 static void spread(void)
 {
 	hak_shard_add();
-	for (struct heap *h = hak_registry; h != NULL; h = h->next)
+	for (struct heap *h = hak_registry; h != NULL; h = h->next) {
+		unsigned shard = hak_shard_assign();
+
 		/* Release: pairs with the acquire in shard_of() (unified_cache.c); whoever
 		 * gets a block of the new shard knows that there is one. */
-		__atomic_store_n(&h->shard, hak_shard_assign(),
-			__ATOMIC_RELEASE);
+		__atomic_store_n(&h->shard, shard, __ATOMIC_RELEASE);
+		hak_counters_settle(h->counters, shard);
+	}
 }
 
 static void add(size_t *sum, size_t n)

@@ -91,6 +91,12 @@ HAK_INLINE uint64_t hak_ticks(void)
 #endif
 }
 
+/* Since `start`, which is 0 if the gate was closed then. */
+HAK_INLINE uint64_t hak_ticks_since(uint64_t start)
+{
+	return start != 0 ? hak_ticks() - start : 0;
+}
+
 /* A group's macro picks the form by its digit, so that one which is not
  * compiled in leaves nothing to the compiler.  With HAK_NO_COUNTERS, for
  * tests/counters-absent.sh, no group does. */

@@ -100,19 +100,17 @@ static size_t opened_to_count(void)
  * thread that opens one meanwhile may get the credit. */
 static void count_new(bool opened, unsigned blocks, uint64_t start)
 {
-	uint64_t cycles = HAK_TICKS(REFILL) - start;
-
 	/* The page box that the slab became is not where they come from. */
 	HAK_COUNT(REFILL, box_attempts, -1);
 	HAK_COUNT(REFILL, box_blocks, -(size_t)blocks);
 	if (opened) {
 		HAK_COUNT(REFILL, superslab_attempts, 1);
 		HAK_COUNT(REFILL, superslab_blocks, blocks);
-		HAK_COUNT(REFILL, superslab_cycles, cycles);
+		HAK_COUNT(REFILL, superslab_cycles, hak_ticks_since(start));
 	} else {
 		HAK_COUNT(REFILL, granule_attempts, 1);
 		HAK_COUNT(REFILL, granule_blocks, blocks);
-		HAK_COUNT(REFILL, granule_cycles, cycles);
+		HAK_COUNT(REFILL, granule_cycles, hak_ticks_since(start));
 	}
 }
 
@@ -152,7 +150,7 @@ struct finding {
 
 static void count_flushed(unsigned shard, unsigned n)
 {
-	if (HAK_COUNTING(FREE) && hak_counters->shard == shard)
+	if (HAK_COUNTING(FREE) && hak_counters_are_here(shard))
 		HAK_COUNT(FREE, ss_local, n);
 	else
 		HAK_COUNT(FREE, ss_remote, n);
@@ -346,7 +344,7 @@ bool hak_spill_put(unsigned bin, struct magazine *magazine)
 		hak_due_set(DUE_BACKGROUND);
 	HAK_COUNT(FREE, spill_puts, ok);
 	HAK_COUNT(DIAG, spill_refused, !ok);
-	if (HAK_COUNTING(FREE) && ok && hak_counters->shard != first->shard)
+	if (HAK_COUNTING(FREE) && ok && !hak_counters_are_here(first->shard))
 		HAK_COUNT(FREE, ss_remote, MAGAZINE_BLOCKS);
 	return ok;
 }

@@ -235,7 +235,7 @@ static void *refill_magazine(struct heap *heap, unsigned bin)
 	if (LOAD_RELAXED(&cb->depot.count) != 0)
 		m = depot_pop(heap, bin, false);
 	HAK_COUNT(REFILL, depot_blocks, m != NULL ? MAGAZINE_BLOCKS : 0);
-	HAK_COUNT(REFILL, depot_cycles, hak_ticks() - start);
+	HAK_COUNT(REFILL, depot_cycles, hak_ticks_since(start));
 	if (m == NULL) {
 		start = HAK_TICKS(REFILL);
 		grow(heap, bin, MAGAZINE_BLOCKS);
@@ -244,7 +244,7 @@ static void *refill_magazine(struct heap *heap, unsigned bin)
 		HAK_COUNT(REFILL, spill_attempts, 1);
 		HAK_COUNT(REFILL, spill_blocks,
 			m != NULL ? MAGAZINE_BLOCKS : 0);
-		HAK_COUNT(REFILL, spill_cycles, hak_ticks() - start);
+		HAK_COUNT(REFILL, spill_cycles, hak_ticks_since(start));
 	}
 	return m != NULL ? swap_in(heap, bin, m) : NULL;
 }

@@ -4,8 +4,12 @@
  * of groups that are not compiled in are left out.
  */
 #include "alloc.h"
+#include "budget.h"
+#include "due.h"
 #include "forward.h"
 #include "heap.h"
+#include "locked_heap.h"
+#include "shard.h"
 #include "stats.h"
 
 #include "tap.h"
@@ -165,6 +169,147 @@ static void test_threads(void)
 	COUNTS(FREE, c->spill_puts - c->spill_takes, spilled, "or in queues");
 }
 
+/* A thread that is moved to another shard knows which frees are remote. */
+static void move_to(unsigned shard)
+{
+	for (int i = 0; hak_heap->shard != shard && i < 100; i++) {
+		hak_due_set(DUE_SPREAD);
+		hak_budget_maintain();
+	}
+	if (hak_heap->shard != shard)
+		bail("not moved");
+}
+
+static void test_shards(void)
+{
+	struct hak_counters before;
+	const struct hak_counters *c;
+
+	hak_shard_force(2);
+	move_to(0);
+	hak_cache_flush(hak_heap);
+	fill(10 * BATCH);
+	move_to(1);
+	before = *take();
+	empty(10 * BATCH);
+	hak_cache_flush(hak_heap);
+	c = take();
+	COUNTS(FREE, c->ss_remote - before.ss_remote, 10 * BATCH,
+		"moved: blocks of the old shard are remote");
+	COUNTS(FREE, c->ss_local - before.ss_local, 0, "moved: and not local");
+	move_to(0);
+	fill(10 * BATCH);
+	before = *take();
+	empty(10 * BATCH);
+	hak_cache_flush(hak_heap);
+	c = take();
+	COUNTS(FREE, c->ss_local - before.ss_local, 10 * BATCH,
+		"moved back: they are local");
+	COUNTS(FREE, c->ss_remote - before.ss_remote, 0,
+		"moved back: and not remote");
+}
+
+static size_t tries(const struct hak_counters *c)
+{
+	return c->depot_attempts + c->spill_attempts + c->box_attempts +
+		c->warm_attempts + c->listed_attempts + c->granule_attempts +
+		c->superslab_attempts + c->box_blocks;
+}
+
+static void test_heap_objects(void)
+{
+	struct locked_heap *heap = hak_locked_heap_new();
+	struct hak_counters before = *take();
+
+	for (int i = 0; i < MANY; i++)
+		hak_heap_alloc(heap, SIZE, 1);
+	COUNTS(REFILL, tries(take()) - tries(&before), 0,
+		"a first-class heap refills no thread's cache");
+	hak_locked_heap_destroy(heap);
+}
+
+static void test_ticks(void)
+{
+	is_size(hak_ticks_since(0), 0, "a gate that was closed at the start");
+}
+
+/* Threads that come and go while sums are taken: of counters that only rise. */
+static bool stop;
+
+static void *one_block(void *arg)
+{
+	hak_free(hak_malloc(SIZE));
+	return arg;
+}
+
+static void *churn(void *arg)
+{
+	while (!LOAD_RELAXED(&stop)) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, one_block, NULL) == 0)
+			pthread_join(thread, NULL);
+	}
+	return arg;
+}
+
+static void test_ends(void)
+{
+	size_t last = 0, most = 0;
+	pthread_t thread;
+	int fell = 0;
+
+	pthread_create(&thread, NULL, churn, NULL);
+	for (int i = 0; i < 20000; i++) {
+		size_t allocs = take()->allocs[bin];
+
+		fell += allocs < last;
+		last = allocs;
+		most = allocs > most ? allocs : most;
+	}
+	STORE_RELAXED(&stop, true);
+	pthread_join(thread, NULL);
+	HOLDS(HAK_COMPILED_CLASS, fell == 0,
+		"no thread that ends is counted twice or not at all");
+	HOLDS(HAK_COMPILED_CLASS, most > 0, "and they were there");
+}
+
+/* After the library's own destructor of the thread. */
+static pthread_key_t late;
+
+static void at_the_end(void *block)
+{
+	hak_free(hak_malloc(SIZE));
+	hak_free(block);
+}
+
+static void *leaves_work(void *arg)
+{
+	pthread_setspecific(late, hak_malloc(SIZE));
+	return arg;
+}
+
+static void test_homeless(void)
+{
+	struct hak_counters before = *take();
+	const struct hak_counters *c;
+	static char no_block[64];
+	pthread_t thread;
+
+	pthread_key_create(&late, at_the_end);
+	pthread_create(&thread, NULL, leaves_work, NULL);
+	pthread_join(thread, NULL);
+	hak_options.invalid_free = HAK_INVALID_FREE_IGNORE;
+	hak_free(no_block + 16);
+	c = take();
+	COUNTS(DIAG, c->alloc_homeless - before.alloc_homeless, 1,
+		"an allocation without a cache");
+	COUNTS(DIAG, c->free_homeless - before.free_homeless, 1,
+		"a free without a cache");
+	COUNTS(DIAG, c->free_invalid - before.free_invalid, 1,
+		"a free of no block");
+}
+
 static void not_asked_for(void)
 {
 	const struct hak_counters *c;
@@ -192,7 +337,7 @@ int main(void)
 
 	if (!HAK_COUNTERS_COMPILED)
 		skip_all("no group of counters is compiled in");
-	plan(35);
+	plan(46);
 	hak_options.tiny_refill_count_c3 = BATCH;
 	hak_options.tiny_unified_c3 = 3 * 127;
 	bin = hak_bin_of(SIZE);
@@ -211,5 +356,10 @@ int main(void)
 	test_magazines();
 	test_returns();
 	test_threads();
+	test_shards();
+	test_heap_objects();
+	test_ticks();
+	test_ends();
+	test_homeless();
 	return done();
 }
