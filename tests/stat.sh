@@ -100,6 +100,7 @@ ok "--watch prints again and again" \
 
 cat >"$scratch/busy.c" <<'C'
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,11 +128,20 @@ static void *stays(void *arg)
 	return arg;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	pthread_t other;
 
 	pthread_create(&other, NULL, stays, NULL);
+	if (argc > 1) { /* a child, which knows nothing of that thread's cache */
+		usleep(200000);
+		if (fork() == 0) {
+			free(malloc(100));
+			printf("%d\n", (int)getpid());
+			fflush(stdout);
+		}
+		pause();
+	}
 	for (;;) {
 		pthread_t id[3];
 
@@ -156,8 +166,22 @@ while [ "$n" -lt 40 ]; do
 	n=$((n + 1))
 done
 is "$n" 40 "a busy process: read 40 times"
+timeout 3 "$hakmem" stat --watch=0.5 "$process" >"$scratch/watch"
 kill "$process"
 wait "$process" 2>/dev/null
+# Page faults only rise, and nothing else is that steady.
+rates() {
+	python3 - "$scratch/watch" <<'PYTHON'
+import sys
+rows = [line.split()[1:] for line in open(sys.argv[1])
+    if line.startswith("  minor_faults ")]
+assert len(rows) > 2 and len(rows[0]) == 1, rows
+for (before, *_), (now, rate) in zip(rows, rows[1:]):
+    change = (int(now) - int(before)) / 0.5
+    assert change / 3 < int(rate) <= change * 1.02 + 1, (before, now, rate)
+PYTHON
+}
+ok "--watch: changes a second" rates
 sane() {
 	python3 - "$scratch"/json.* <<'PYTHON'
 import json, sys
@@ -181,6 +205,27 @@ assert seen * 2 > (len(sys.argv) - 1) * 3, seen
 PYTHON
 }
 ok "and nothing is garbage" sane
+
+# --- The child of a fork ------------------------------------------------------
+
+LD_PRELOAD=$library "$scratch/busy" child >"$scratch/child" &
+process=$!
+tries=0
+while [ ! -s "$scratch/child" ] && [ "$tries" -lt 100 ]; do
+	sleep 0.1
+	tries=$((tries + 1))
+done
+child=$(cat "$scratch/child")
+lost_in() {
+	stat_of --json "$1" | python3 -c '
+import json, sys
+print(json.load(sys.stdin)["slabs"]["lost_bytes"])'
+}
+is "$(lost_in "$process")" 0 "a process that forked lost nothing"
+ok "its child lost what another thread cached" \
+	test "$(lost_in "$child")" -ge 100
+kill "$child" "$process"
+wait "$process" 2>/dev/null
 
 # --- Where it cannot ----------------------------------------------------------
 

@@ -31,7 +31,15 @@ for b in stats["bins"]:
     assert b["blocks"] == sum(b[name] for name in (
         "live", "front", "depot", "spill", "lost", "free")), b
 assert stats["program"]["live_bytes"] >= slabs["slab_live_bytes"]
-assert stats["threads"]["heaps"] == len(stats["heaps"]) > 0
+threads, heaps = stats["threads"], stats["heaps"]
+assert threads["heaps"] == len(heaps) > 0
+assert threads["tls_bytes"] == 8
+for name in ("front_bytes", "ring_bytes", "depot_bytes"):
+    assert slabs[name] == sum(h[name] for h in heaps), name
+for h in heaps:
+    assert h["footprint_bytes"] == 1024 * h["magazines"] + \
+        threads["heap_bytes"] // threads["heaps"], h
+    assert h["magazines"] > 0 or h["front_bytes"] + h["ring_bytes"] == 0, h
 assert stats["memory"]["resident_bytes"] <= stats["memory"]["mapped_bytes"]
 assert stats["options"]["HAKMEM_STATS"] == "json"
 PYTHON
