@@ -112,6 +112,13 @@ static bool may_recover(size_t size)
 	return size >> 47 == 0 && hak_budget_recover();
 }
 
+static void *no_memory(void)
+{
+	HAK_COUNT(DIAG, alloc_failed, 1);
+	errno = ENOMEM;
+	return NULL;
+}
+
 static void *alloc(size_t size, size_t align, bool *zero)
 {
 	void *block;
@@ -122,11 +129,7 @@ static void *alloc(size_t size, size_t align, bool *zero)
 	if (HAK_UNLIKELY(block == NULL) && may_recover(size))
 		block = alloc_try(size, align, zero);
 	maintain_if_due();
-	if (HAK_UNLIKELY(block == NULL)) {
-		HAK_COUNT(DIAG, alloc_failed, 1);
-		errno = ENOMEM;
-	}
-	return block;
+	return HAK_LIKELY(block != NULL) ? block : no_memory();
 }
 
 HAK_NOINLINE void *hak_alloc_slow(size_t size)
@@ -173,10 +176,8 @@ HAK_NOINLINE void *hak_calloc(size_t count, size_t size)
 		return hak_forward->calloc(count, size);
 	if (hak_checking())
 		return hak_check_calloc(count, size);
-	if (__builtin_mul_overflow(count, size, &bytes)) {
-		errno = ENOMEM;
-		return NULL;
-	}
+	if (__builtin_mul_overflow(count, size, &bytes))
+		return no_memory();
 	if (bytes <= L2_MAX) {
 		block = hak_malloc(bytes);
 		zero = false;
@@ -440,10 +441,8 @@ HAK_NOINLINE void *hak_realloc(void *block, size_t size)
 		hak_free(block);
 		return NULL;
 	}
-	if (size > PTRDIFF_MAX) {
-		errno = ENOMEM;
-		return NULL;
-	}
+	if (size > PTRDIFF_MAX)
+		return no_memory();
 	if (slab->bin >= BINS && size > L25_MAX)
 		to = resize_span(slab, size);
 	else if (stays(slab, size))
@@ -463,9 +462,7 @@ static void *heap_alloc(struct locked_heap *heap, size_t size, size_t align,
 			block = hak_locked_heap_take(heap, size, align, zero);
 	}
 	maintain_if_due();
-	if (block == NULL)
-		errno = ENOMEM;
-	return block;
+	return block != NULL ? block : no_memory();
 }
 
 void *hak_heap_alloc(struct locked_heap *heap, size_t size, size_t align)
@@ -485,10 +482,8 @@ void *hak_heap_calloc(struct locked_heap *heap, size_t count, size_t size)
 
 	if (hak_checking())
 		return hak_check_heap_calloc(heap, count, size);
-	if (__builtin_mul_overflow(count, size, &bytes)) {
-		errno = ENOMEM;
-		return NULL;
-	}
+	if (__builtin_mul_overflow(count, size, &bytes))
+		return no_memory();
 	block = heap_alloc(heap, bytes, 1, &zero);
 	if (block != NULL && !zero)
 		__builtin_memset(block, 0, bytes);

@@ -99,9 +99,7 @@ static bool attach(struct heap *heap, unsigned bin)
 
 	if (!fits(heap, cap * size_of(bin)))
 		cap = limits_of(bin)->cap_least;
-	if (cap == 0)
-		return false;
-	m = spare_take(heap);
+	m = cap != 0 ? spare_take(heap) : NULL;
 	HAK_COUNT(DIAG, attach_failed, m == NULL);
 	if (m == NULL)
 		return false;

@@ -112,12 +112,26 @@ static void test_returns(void)
 {
 	struct hak_counters before = *take();
 	const struct hak_counters *c;
+	struct locked_heap *heap;
+	void *block;
 
 	hak_free(NULL);
 	ok(hak_malloc(PTRDIFF_MAX) == NULL, "too much");
 	c = take();
 	COUNTS(DIAG, c->free_null - before.free_null, 1, "a free of nothing");
 	COUNTS(DIAG, c->alloc_failed - before.alloc_failed, 1, "a failure");
+	before = *c;
+	block = hak_malloc(SIZE);
+	heap = hak_locked_heap_new();
+	ok(hak_realloc(block, (size_t)PTRDIFF_MAX + 1) == NULL &&
+		hak_calloc(SIZE_MAX / 2, 3) == NULL &&
+		hak_heap_alloc(heap, PTRDIFF_MAX, 1) == NULL &&
+		hak_heap_calloc(heap, SIZE_MAX / 2, 3) == NULL,
+		"too much, by other ways");
+	c = take();
+	COUNTS(DIAG, c->alloc_failed - before.alloc_failed, 4, "failures all");
+	hak_locked_heap_destroy(heap);
+	hak_free(block);
 }
 
 static void *work(void *arg)
@@ -337,7 +351,7 @@ int main(void)
 
 	if (!HAK_COUNTERS_COMPILED)
 		skip_all("no group of counters is compiled in");
-	plan(46);
+	plan(48);
 	hak_options.tiny_refill_count_c3 = BATCH;
 	hak_options.tiny_unified_c3 = 3 * 127;
 	bin = hak_bin_of(SIZE);
