@@ -278,8 +278,9 @@ enum hakmem_stats_format { HAKMEM_STATS_TEXT, HAKMEM_STATS_JSON };
  * Print all statistics and the options in force. The text comes in pieces, each
  * ended by a NUL, by calls of write with arg; with write NULL it goes to file
  * descriptor 2. write may allocate and free. The schema of the JSON object is
- * in hakmem(7). Returns 0, or -1 with errno EINVAL for an unknown format and
- * ENOMEM without memory for the snapshot.
+ * in hakmem(7). Returns 0, or -1 with errno EINVAL for an unknown format,
+ * ENOMEM without memory for the snapshot and EIO where descriptor 2 cannot be
+ * written.
  */
 HAKMEM_API int hakmem_stats_print(enum hakmem_stats_format format,
 	void (*write)(void *arg, const char *text), void *arg);

@@ -215,6 +215,14 @@ HAK_EXPORT int hakmem_heap_stats(struct hakmem_heap *heap,
 	return 0;
 }
 
+static int fail(int error)
+{
+	if (error == 0)
+		return 0;
+	errno = error;
+	return -1;
+}
+
 HAK_EXPORT int hakmem_stats_get(struct hakmem_stats *stats)
 {
 	if (hak_forwarding())
@@ -235,7 +243,7 @@ HAK_EXPORT int hakmem_stats_get_bin(unsigned bin,
 HAK_EXPORT int hakmem_stats_print(enum hakmem_stats_format format,
 	void (*write)(void *arg, const char *text), void *arg)
 {
-	bool json = format == HAKMEM_STATS_JSON, ok;
+	bool json = format == HAKMEM_STATS_JSON;
 
 	if (hak_forwarding())
 		return hak_forward->stats_print((int)format, write, arg);
@@ -244,19 +252,9 @@ HAK_EXPORT int hakmem_stats_print(enum hakmem_stats_format format,
 		return -1;
 	}
 	hak_start();
-	ok = write != NULL ? hak_stats_report(json, write, arg)
-			   : hak_stats_report_to(json, STDERR_FILENO);
-	if (!ok)
-		errno = ENOMEM;
-	return ok ? 0 : -1;
-}
-
-static int fail(int error)
-{
-	if (error == 0)
-		return 0;
-	errno = error;
-	return -1;
+	if (write == NULL)
+		return fail(hak_stats_report_to(json, STDERR_FILENO));
+	return fail(hak_stats_report(json, write, arg) ? 0 : ENOMEM);
 }
 
 HAK_EXPORT int hakmem_option_get(const char *name, char *value, size_t size)

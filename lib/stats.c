@@ -380,15 +380,15 @@ static void write_out(void *arg, const char *piece)
 	hak_text_add(&out->text, piece);
 }
 
-bool hak_stats_report_to(bool json, int fd)
+int hak_stats_report_to(bool json, int fd)
 {
 	struct out out = { .fd = fd };
 
 	hak_text_init(&out.text, out.buffer, sizeof out.buffer);
 	if (!hak_stats_report(json, write_out, &out))
-		return false;
+		return ENOMEM;
 	flush(&out);
-	return !out.failed;
+	return out.failed ? EIO : 0;
 }
 
 void hak_stats_exit(void)
@@ -399,7 +399,7 @@ void hak_stats_exit(void)
 	if (form == HAK_STATS_OFF)
 		return;
 	fd = file != NULL ? open_file(file) : stderr_at_exit();
-	if (fd >= 0 && !hak_stats_report_to(form == HAK_STATS_JSON, fd) &&
+	if (fd >= 0 && hak_stats_report_to(form == HAK_STATS_JSON, fd) != 0 &&
 	    file != NULL)
 		hak_warn_text("stats", "cannot write", file);
 	if (file != NULL && fd >= 0)

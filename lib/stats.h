@@ -64,8 +64,8 @@ void hak_stats_take_system(struct hak_snapshot *stats);
 /* Snapshot and print; false without memory. */
 bool hak_stats_report(bool json, void (*write)(void *arg, const char *text),
 	void *arg);
-/* The same to a file descriptor; false also when it cannot be written. */
-bool hak_stats_report_to(bool json, int fd);
+/* The same to a file descriptor: 0, or an error number. */
+int hak_stats_report_to(bool json, int fd);
 /* hakmem_stats_get and hakmem_stats_get_bin. */
 int hak_stats_get(struct hakmem_stats *stats);
 int hak_stats_get_bin(unsigned bin, struct hakmem_bin_stats *stats);

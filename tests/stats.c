@@ -7,6 +7,7 @@
 
 #include "tap.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 
 enum { BLOCKS = 4000 };
@@ -267,9 +268,22 @@ static void gather(void *arg, const char *piece)
 	text->last = piece[length - 1];
 }
 
+static void print_to_full(void)
+{
+	int fd = open("/dev/full", O_WRONLY);
+
+	if (fd < 0 || dup2(fd, STDERR_FILENO) < 0)
+		_exit(EIO);
+	errno = 0;
+	_exit(hakmem_stats_print(HAKMEM_STATS_TEXT, NULL, NULL) == -1 ? errno
+								      : 1);
+}
+
 static void test_print(void)
 {
 	struct text text = { 0 }, json = { 0 };
+	char errors[200];
+	int status;
 
 	is_int(hakmem_stats_print(HAKMEM_STATS_TEXT, gather, &text), 0,
 		"print: text");
@@ -281,11 +295,14 @@ static void test_print(void)
 	errno = 0;
 	ok(hakmem_stats_print((enum hakmem_stats_format)7, gather, &json) == -1
 		&& errno == EINVAL, "print: no such format");
+	is_int(tap_child(print_to_full, &status, errors, sizeof errors), 0,
+		"print: a full device");
+	is_int(WEXITSTATUS(status), EIO, "print: its error number");
 }
 
 int main(void)
 {
-	plan(59);
+	plan(61);
 	test_account();
 	test_spans();
 	test_purge();
