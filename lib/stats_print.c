@@ -18,6 +18,9 @@
 #include "message.h"
 #include "options.h"
 
+/* The longest value of a variable, a path. */
+enum { VALUE_BYTES = 4096 };
+
 struct printer {
 	void (*write)(void *arg, const char *text);
 	void *arg;
@@ -136,6 +139,14 @@ static void flush(struct printer *p)
 static void add(struct printer *p, const char *string)
 {
 	hak_text_add(&p->line, string);
+}
+
+/* Some bytes of a line that may be longer than the buffer. */
+static void add_part(struct printer *p, const char *bytes, size_t length)
+{
+	hak_text_add_bytes(&p->line, bytes, length);
+	if (p->line.length > sizeof p->buffer / 2)
+		flush(p);
 }
 
 static void end_line(struct printer *p)
@@ -334,6 +345,17 @@ static void text_counters(struct printer *p, const struct hak_counters *all)
 	}
 }
 
+static void text_value(struct printer *p, const struct hak_option *option)
+{
+	char buffer[VALUE_BYTES];
+	struct hak_text value;
+
+	hak_text_init(&value, buffer, sizeof buffer);
+	hak_option_add_value(option, &value);
+	for (size_t i = 0; i < value.length; i++)
+		add_part(p, &buffer[i], 1);
+}
+
 static void text_options(struct printer *p)
 {
 	end_line(p);
@@ -347,7 +369,7 @@ static void text_options(struct printer *p)
 		add(p, "  ");
 		add(p, option->name);
 		add(p, "=");
-		hak_option_add_value(option, &p->line);
+		text_value(p, option);
 		end_line(p);
 	}
 }
@@ -411,10 +433,7 @@ static void json_string(struct printer *p, const char *name,
 
 		if (c == '"' || c == '\\')
 			add(p, "\\");
-		hak_text_add_bytes(&p->line, c >= ' ' && c < 127 ? &c : "?",
-			1);
-		if (p->line.length > sizeof p->buffer / 2)
-			flush(p);
+		add_part(p, c >= ' ' && c < 127 ? &c : "?", 1);
 	}
 	add(p, "\"");
 }
@@ -507,7 +526,7 @@ static void json_counters(struct printer *p, const struct hak_counters *all)
 
 static void json_options(struct printer *p)
 {
-	char buffer[4096];
+	char buffer[VALUE_BYTES];
 	struct hak_text value;
 
 	json_open(p, "options", "{");

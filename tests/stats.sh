@@ -66,6 +66,17 @@ is "$(cat "$scratch/err")" "" "a file: nothing on standard error"
 set -- "$scratch"/f.*
 ok "a file: named by the process" is_statistics "$1" "${1##*f.}"
 
+# A name longer than what a line is built in; letters that JSON escapes.
+long=$(printf '%0200d' 1)
+mkdir -p "$scratch/$long/$long/$long"
+on HAKMEM_STATS=1 HAKMEM_STATS_FILE="$scratch/$long/$long/$long/f" true
+ok "a long name: its line is whole" \
+	grep -qxF "  HAKMEM_STATS_FILE=$scratch/$long/$long/$long/f" \
+	"$scratch/$long/$long/$long/f"
+odd=$scratch/$(printf 'a"b\\c\td\377')
+on HAKMEM_STATS=json HAKMEM_STATS_FILE="$odd" true
+ok "an odd name: JSON all the same" is_statistics "$odd"
+
 on HAKMEM_STATS=1 HAKMEM_STATS_FILE=/nonexistent/f true 2>"$scratch/err"
 is "$?" 0 "a file that cannot be written: the status is kept"
 is "$(cat "$scratch/err")" \
