@@ -342,12 +342,13 @@ void hak_budget_retune(void)
 
 static size_t give_back(size_t keep, bool pages)
 {
-	size_t bytes = 0;
+	size_t bytes = 0, mapped;
 
 	/* In a handler between fork's: other heaps' locks are not ours. */
 	if (hak_lock_is_forking())
 		return 0;
 	hak_lock(&hak_registry_lock);
+	mapped = hak_mapping_bytes();
 	if (!hak_heap_is_constant(hak_heap))
 		hak_cache_flush(hak_heap);
 	flush_all_depots();
@@ -356,6 +357,8 @@ static size_t give_back(size_t keep, bool pages)
 		bytes += hak_shard_purge(hak_page_size);
 	else
 		hak_shard_release_empty();
+	/* Slabs with a mapping of their own went by munmap. */
+	bytes += mapped - MIN(mapped, hak_mapping_bytes());
 	bytes += hak_arena_purge(keep);
 	hak_os_settle();
 	hak_budget_update();

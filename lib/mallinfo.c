@@ -8,9 +8,11 @@
  *   fordblks		what is between the two
  *   smblks, fsmblks	free blocks in threads' caches, and their bytes
  *   ordblks		free blocks in bitmaps
- *   hblks, hblkhd	blocks and slabs with a mapping of their own
+ *   hblks, hblkhd	huge blocks; slabs with a mapping of their own are
+ *			of the arena
  *   keepcost		retained bytes, which malloc_trim gives back
  */
+#include "mapping.h"
 #include "options.h"
 #include "stats.h"
 
@@ -18,6 +20,8 @@
 #include <stdio.h>
 
 struct summary {
+	size_t huge_blocks;
+	size_t huge_bytes;
 	size_t arena;
 	size_t used;
 	size_t cached_blocks;
@@ -25,15 +29,27 @@ struct summary {
 	size_t free_blocks;
 };
 
+static bool add_huge(struct slab *slab, void *arg)
+{
+	struct summary *sum = arg;
+
+	if (slab->granules == 0) {
+		sum->huge_blocks++;
+		sum->huge_bytes += slab->span_bytes;
+	}
+	return true;
+}
+
 static void summarize(const struct hak_snapshot *stats, struct summary *sum)
 {
 	const struct hakmem_stats *t = &stats->total;
 
-	*sum = (struct summary){ .arena = t->active_bytes - t->mapping_bytes +
-			t->retained_bytes,
-		.cached_bytes = t->front_bytes + t->ring_bytes +
-			t->depot_bytes + t->spill_bytes };
-	sum->used = t->live_bytes - MIN(t->live_bytes, t->mapping_bytes);
+	*sum = (struct summary){ .cached_bytes = t->front_bytes +
+			t->ring_bytes + t->depot_bytes + t->spill_bytes };
+	hak_mapping_visit(add_huge, sum);
+	sum->arena = t->active_bytes + t->retained_bytes;
+	sum->arena -= MIN(sum->arena, sum->huge_bytes);
+	sum->used = t->live_bytes - MIN(t->live_bytes, sum->huge_bytes);
 	for (unsigned bin = TINY_FIRST; bin < BINS; bin++) {
 		const struct hakmem_bin_stats *b = &stats->bin[bin];
 
@@ -53,8 +69,8 @@ HAK_EXPORT struct mallinfo2 mallinfo2(void)
 		.arena = sum.arena,
 		.ordblks = sum.free_blocks,
 		.smblks = sum.cached_blocks,
-		.hblks = stats.total.mappings,
-		.hblkhd = stats.total.mapping_bytes,
+		.hblks = sum.huge_blocks,
+		.hblkhd = sum.huge_bytes,
 		.fsmblks = sum.cached_bytes,
 		.uordblks = sum.used,
 		.fordblks = sum.arena - MIN(sum.arena, sum.used),
@@ -134,15 +150,14 @@ static void put_size(FILE *to, const struct hakmem_bin_stats *bin)
 	fputs(line, to);
 }
 
-static void put_totals(FILE *to, const struct hak_snapshot *stats)
+static void put_totals(FILE *to, const struct hak_snapshot *stats,
+	const struct summary *sum)
 {
 	const struct hakmem_stats *t = &stats->total;
-	struct summary sum;
 
-	summarize(stats, &sum);
-	put_element(to, "total", "fast", sum.cached_blocks, sum.cached_bytes);
-	put_element(to, "total", "rest", sum.free_blocks, t->free_bytes);
-	put_element(to, "system", "current", SIZE_MAX, sum.arena);
+	put_element(to, "total", "fast", sum->cached_blocks, sum->cached_bytes);
+	put_element(to, "total", "rest", sum->free_blocks, t->free_bytes);
+	put_element(to, "system", "current", SIZE_MAX, sum->arena);
 	put_element(to, "aspace", "total", SIZE_MAX, t->arena_bytes);
 	put_element(to, "aspace", "mprotect", SIZE_MAX,
 		t->superslabs * SUPERSLAB);
@@ -152,21 +167,34 @@ static void put_totals(FILE *to, const struct hak_snapshot *stats)
 HAK_EXPORT int malloc_info(int options, FILE *to)
 {
 	struct hak_snapshot stats;
+	struct summary sum;
 
 	if (options != 0)
 		return EINVAL;
 	hak_stats_take(&stats, 0);
+	summarize(&stats, &sum);
 	fputs("<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n", to);
 	for (unsigned bin = TINY_FIRST; bin < BINS; bin++)
 		put_size(to, &stats.bin[bin]);
 	fputs("</sizes>\n", to);
-	put_totals(to, &stats);
+	put_totals(to, &stats, &sum);
 	fputs("</heap>\n", to);
-	put_totals(to, &stats);
-	put_element(to, "total", "mmap", stats.total.mappings,
-		stats.total.mapping_bytes);
+	put_totals(to, &stats, &sum);
+	put_element(to, "total", "mmap", sum.huge_blocks, sum.huge_bytes);
 	fputs("</malloc>\n", to);
 	return ferror(to) ? EIO : 0;
+}
+
+static void set_retain(size_t bytes)
+{
+	char digits[24];
+	struct hak_text text;
+
+	hak_start();
+	hak_text_init(&text, digits, sizeof digits);
+	hak_text_add_number(&text, bytes);
+	if (hak_option_change("HAKMEM_RETAIN", digits) == 0)
+		hak_start_retune();
 }
 
 /*
@@ -179,10 +207,7 @@ HAK_EXPORT int mallopt(int parameter, int value)
 {
 	switch (parameter) {
 	case M_TRIM_THRESHOLD:
-		hak_start();
-		STORE_RELAXED(&hak_options.retain, value < 0
-			? (size_t)PTRDIFF_MAX : (size_t)value);
-		hak_budget_retune();
+		set_retain(value < 0 ? (size_t)PTRDIFF_MAX : (size_t)value);
 		return 1;
 	case M_MXFAST:
 	case M_TOP_PAD:

@@ -21,10 +21,21 @@ static struct hakmem_stats now(void)
 	return stats;
 }
 
+static void free_in_bins(size_t *cached, size_t *rest)
+{
+	struct hakmem_bin_stats bin = { .struct_size = sizeof bin };
+
+	*cached = *rest = 0;
+	for (unsigned n = 0; hakmem_stats_get_bin(n, &bin) == 0; n++) {
+		*cached += bin.front + bin.depot + bin.spill;
+		*rest += bin.free;
+	}
+}
+
 static void test_mallinfo2(void)
 {
 	struct mallinfo2 before = mallinfo2(), after;
-	size_t total = 0;
+	size_t total = 0, cached, rest;
 
 	for (int i = 0; i < BLOCKS; i++) {
 		blocks[i] = malloc(160 * (size_t)i + 1);
@@ -40,8 +51,11 @@ static void test_mallinfo2(void)
 		free(blocks[i]);
 	after = mallinfo2();
 	is_size(after.uordblks, before.uordblks, "mallinfo2: all given back");
-	ok(after.smblks > 0 && after.fsmblks > 0,
-		"mallinfo2: free blocks in caches");
+	free_in_bins(&cached, &rest);
+	ok(cached > 0 && rest > 0, "mallinfo2: there are free blocks");
+	is_size(after.smblks, cached, "mallinfo2: free blocks in caches");
+	is_size(after.ordblks, rest, "mallinfo2: free blocks elsewhere");
+	ok(after.fsmblks >= 8 * after.smblks, "mallinfo2: and their bytes");
 	blocks[0] = malloc(40 << 20);
 	after = mallinfo2();
 	is_size(after.hblks - before.hblks, 1, "mallinfo2: a mapping");
@@ -139,11 +153,20 @@ static void test_malloc_stats(void)
 		"malloc_stats: is no cancellation point");
 }
 
+static void append(void *to, const char *text)
+{
+	strcat(to, text);
+}
+
 static void test_mallopt(void)
 {
 	size_t limit = now().retain_limit_bytes;
+	static char text[32768];
 
 	is_int(mallopt(M_TRIM_THRESHOLD, 256 << 20), 1, "mallopt: retain");
+	hakmem_stats_print(HAKMEM_STATS_TEXT, append, text);
+	ok(strstr(text, "\n  HAKMEM_RETAIN=256M\n") != NULL,
+		"mallopt: statistics show what it changed");
 	/* The bound is worked out anew when memory moves. */
 	for (int i = 0; i < 100; i++)
 		blocks[i] = malloc(1 << 20);
@@ -170,7 +193,7 @@ static void test_trim(void)
 
 int main(void)
 {
-	plan(24);
+	plan(28);
 	test_mallinfo2();
 	test_mallinfo();
 	test_malloc_info();

@@ -260,6 +260,39 @@ PYTHON
 ok "malloc_info: well-formed, and the sizes add up" \
 	on python3 "$scratch/info.py" "$scratch/info.xml"
 
+# Slabs with a mapping of their own are the heap's, not blocks of mmap.
+cat >"$scratch/mapped.c" <<'C'
+#include <malloc.h>
+#include <stdlib.h>
+
+static void *volatile blocks[5000];
+
+int main(void)
+{
+	struct mallinfo2 before = mallinfo2(), after;
+
+	for (int i = 0; i < 5000; i++)
+		blocks[i] = malloc(64);
+	after = mallinfo2();
+	if (after.uordblks - before.uordblks != 5000 * 64)
+		return 2;
+	if (after.hblks != before.hblks || after.hblkhd != before.hblkhd ||
+		after.arena < after.uordblks)
+		return 3;
+	for (int i = 0; i < 5000; i++)
+		free(blocks[i]);
+	after = mallinfo2();
+	if (after.uordblks != before.uordblks)
+		return 4;
+	return malloc_trim(0) == 1 && malloc_trim(0) == 0 ? 0 : 5;
+}
+C
+${CC:-cc} -o "$scratch/mapped" "$scratch/mapped.c" ||
+	bail "no program could be built"
+ok "mallinfo2 and malloc_trim: slabs in mappings" \
+	on HAKMEM_TINY_USE_SUPERSLAB=0 "$scratch/mapped"
+ok "mallinfo2 and malloc_trim: slabs in arenas" on "$scratch/mapped"
+
 # --- By the command ----------------------------------------------------------
 
 hakmem=$top_builddir/hakmem
