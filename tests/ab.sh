@@ -190,6 +190,9 @@ ok "ended by time" has 'ended by time'
 try --time 1 --warmup 1000 --a 'sleep 0.002' --b true
 is "$status" 0 "a time too short for a block"
 ok "is told" has '^B: too few runs for a verdict: 0, at least 6 are needed'
+try --runs 3 --a true --b true --html "$scratch/few.html"
+ok "too few runs are told on the page" grep -q \
+	'B: too few runs for a verdict: 3, at least 6' "$scratch/few.html"
 try --runs 6 --metric rss --json --a true --b true
 if command -v python3 >/dev/null; then
 	ok "the lab's own memory is not in the peak RSS" json \
@@ -371,6 +374,8 @@ row "no run is lost for a report" 125 'cannot write the report: /none/x: No such
 	--a /nonexistent --b true --json=/none/x
 row "two reports to one place" 125 '--json and --html go to one place: -' \
 	--a true --b true --json --html -
+row "a file without an end" 125 'too large for recorded runs: /dev/zero' \
+	--replay /dev/zero
 row "no file" 125 'cannot open the recorded runs: /nonexistent' \
 	--replay /nonexistent
 row "empty file" 125 'two sides are needed: 0' --replay "$scratch/empty"

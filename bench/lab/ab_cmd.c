@@ -333,7 +333,7 @@ static int status_of(const struct ab *ab)
 	for (size_t i = 0; i < t->sides; i++)
 		if (t->side[i].failure)
 			return STATUS_SIDE_FAILED;
-	if (strcmp(t->stopped_by, "the user") == 0)
+	if (t->interrupted)
 		return STATUS_INTERRUPTED;
 	return ab->gate ? gate(t) : STATUS_OK;
 }

@@ -279,6 +279,7 @@ void hak_plan_run(struct plan *p, struct trial *t)
 	hak_runner_open(&p->runner, t->seed);
 	c = hak_course_open(p, t);
 	t->stopped_by = run_course(c);
+	t->interrupted = p->runner.stopped;
 	hak_course_close(c);
 	hak_runner_close(&p->runner);
 	if (!p->silent)

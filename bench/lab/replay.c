@@ -18,6 +18,7 @@
 #include "lab.h"
 
 static const char not_a_value[] = "not a number above zero, 1e-100 to 1e100";
+enum { RECORDED_MAX = 256 << 20 }; /* bytes */
 static const char SEPARATORS[] = " \t\r\n,;";
 
 struct source {
@@ -40,7 +41,10 @@ static void read_all(struct source *s)
 		room = room ? room * 2 : 4096;
 		s->text = hak_lab_grow(s->text, room + 1, 1);
 		s->length += fread(s->text + s->length, 1, room - s->length, f);
-	} while (s->length == room);
+	} while (s->length == room && room < RECORDED_MAX);
+	if (s->length == RECORDED_MAX)
+		hak_command_fail(STATUS_FAILED,
+			"too large for recorded runs: %s", s->path);
 	if (ferror(f))
 		hak_command_fail(STATUS_FAILED,
 			"cannot read the recorded runs: %s: %s", s->path,

@@ -175,11 +175,23 @@ static void put_judgements(
 	fputs("</table></div>\n", f);
 }
 
+static void put_too_few(FILE *f, const struct side *s, size_t runs)
+{
+	fputs("<p>", f);
+	hak_plot_text(f, s->name);
+	fprintf(f,
+		": too few runs for a verdict: %zu, at least %d are "
+		"needed.</p>\n",
+		runs, JUDGE_RUNS_MIN);
+}
+
 static void put_power(FILE *f, const struct trial *t, const struct judgement *j)
 {
 	char a[REPORT_FIGURE], b[REPORT_FIGURE], c[REPORT_FIGURE];
 
 	for (size_t i = 1; i < t->sides; i++, j++) {
+		if (j->runs < JUDGE_RUNS_MIN && j->verdict != VERDICT_CRASH)
+			put_too_few(f, &t->side[i], j->runs);
 		if (!j->runs)
 			continue;
 		fputs("<p class=\"soft\">", f);

@@ -255,11 +255,6 @@ static bool may_help(const struct trial *t, const struct judgement *j)
 	return false;
 }
 
-static bool was_stopped(const struct trial *t)
-{
-	return t->stopped_by && strcmp(t->stopped_by, "the user") == 0;
-}
-
 static void conclude(struct sweep *s)
 {
 	const struct trial *t = s->singles ? &s->confirmation : &s->screening;
@@ -268,7 +263,7 @@ static void conclude(struct sweep *s)
 	hak_trial_judge(t, t->metric, j);
 	if (s->singles)
 		choose_best(s, j);
-	if (was_stopped(&s->screening) || was_stopped(&s->confirmation))
+	if (s->screening.interrupted || s->confirmation.interrupted)
 		s->result = SWEEP_STOPPED;
 	else if (t->side[0].failure)
 		s->result = SWEEP_FAILED;
@@ -286,7 +281,7 @@ static void conclude(struct sweep *s)
 void hak_sweep_run(struct sweep *s)
 {
 	screen(s);
-	if (!was_stopped(&s->screening) && !s->screening.side[0].failure) {
+	if (!s->screening.interrupted && !s->screening.side[0].failure) {
 		shortlist(s);
 		if (s->singles)
 			confirm(s);

@@ -15,7 +15,8 @@ struct trial {
 	uint64_t seed;		/* of order, padding and judge */
 	size_t warmup;		/* blocks that were not counted */
 	double elapsed;		/* s; 0 for recorded runs */
-	const char *stopped_by; /* "runs", "time", ...; "" for recorded runs */
+	const char *stopped_by; /* "time", ..., for a reader; "" if recorded */
+	bool interrupted;	/* by the user */
 };
 
 struct side *hak_trial_add_side(struct trial *t);
