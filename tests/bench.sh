@@ -18,6 +18,7 @@ tiny() {
 	churn) echo --generations=20 ;;
 	grow) echo --last=1M --rounds=2 ;;
 	frag) echo --live=1M ;;
+	idle) echo --take=1M --threads=3 --pause=10 ;;
 	scratch) echo --iterations=20 --writes=1000 ;;
 	thrash) echo --iterations=20 --writes=1000 ;;
 	startup) echo --processes=3 ;;
