@@ -238,13 +238,14 @@ static void test_coverage(void)
 }
 
 /* A change by just the threshold is not beyond it: 2.5 % may say it is. */
-static void test_threshold(double speed, enum verdict wrong, const char *what)
+static void test_threshold(
+	double speed, bool blocks, enum verdict wrong, const char *what)
 {
 	int claimed = 0;
 	struct judgement j;
 
 	for (int i = 0; i < 1000; i++) {
-		hold_trial(&even, speed, 7, true, &j);
+		hold_trial(&even, speed, 7, blocks, &j);
 		claimed += j.verdict == wrong;
 	}
 	ok(between(claimed, 0, 40), "a change of just %s: %d of 1000", what,
@@ -253,10 +254,17 @@ static void test_threshold(double speed, enum verdict wrong, const char *what)
 
 static void test_thresholds(void)
 {
-	test_threshold(1.005, VERDICT_GO, "the margin is seldom a GO");
-	test_threshold(0.995, VERDICT_NO_GO, "the margin is seldom a NO-GO");
-	test_threshold(1.005, VERDICT_NEUTRAL, "the margin is seldom NEUTRAL");
-	test_threshold(1.03, VERDICT_STRONG_GO, "3 % is seldom a STRONG GO");
+	test_threshold(1.005, true, VERDICT_GO, "the margin is seldom a GO");
+	test_threshold(1.005, false, VERDICT_GO,
+		"the margin, unpaired, is seldom a GO");
+	test_threshold(
+		0.995, true, VERDICT_NO_GO, "the margin is seldom a NO-GO");
+	test_threshold(
+		1.005, true, VERDICT_NEUTRAL, "the margin is seldom NEUTRAL");
+	test_threshold(
+		1.03, true, VERDICT_STRONG_GO, "3 % is seldom a STRONG GO");
+	test_threshold(1.03, false, VERDICT_STRONG_GO,
+		"3 %, unpaired, is seldom a STRONG GO");
 }
 
 static void test_verdicts(void)
@@ -337,7 +345,7 @@ static void test_known_values(void)
 
 int main(void)
 {
-	plan(42);
+	plan(44);
 	hak_random_seed(&random_state, 20, RANDOM_NOISE);
 	test_recorded();
 	test_equal(true);
