@@ -335,7 +335,8 @@ static bool expand_name(const char *name, struct hak_text *text)
 				(unsigned long)syscall(SYS_getpid));
 			name++;
 		} else {
-			hak_text_add_bytes(text, name, 1);
+			/* As it is: this is no text for people. */
+			hak_text_add(text, (char[]){ *name, '\0' });
 		}
 	}
 	return !text->cut;

@@ -21,6 +21,19 @@ static struct hakmem_stats now(void)
 	return stats;
 }
 
+/* Blocks of one size in waves: a thread's depot keeps some of them. */
+static void fill_depot(void)
+{
+	static void *many[3000];
+
+	for (int wave = 0; wave < 5; wave++) {
+		for (int i = 0; i < 3000; i++)
+			many[i] = malloc(64);
+		for (int i = 0; i < 3000; i++)
+			free(many[i]);
+	}
+}
+
 static void free_in_bins(size_t *cached, size_t *rest)
 {
 	struct hakmem_bin_stats bin = { .struct_size = sizeof bin };
@@ -51,6 +64,9 @@ static void test_mallinfo2(void)
 		free(blocks[i]);
 	after = mallinfo2();
 	is_size(after.uordblks, before.uordblks, "mallinfo2: all given back");
+	fill_depot();
+	after = mallinfo2();
+	ok(now().depot_bytes > 0, "mallinfo2: full magazines wait");
 	free_in_bins(&cached, &rest);
 	ok(cached > 0 && rest > 0, "mallinfo2: there are free blocks");
 	is_size(after.smblks, cached, "mallinfo2: free blocks in caches");
@@ -193,7 +209,7 @@ static void test_trim(void)
 
 int main(void)
 {
-	plan(28);
+	plan(29);
 	test_mallinfo2();
 	test_mallinfo();
 	test_malloc_info();

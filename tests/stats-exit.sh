@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 	pid_t child;
 	int status;
 
-	free(malloc(argc > 1 ? 1000 : 2000));
+	free(malloc(argc > 1 ? 2000 : 1000)); /* stays in a ring */
 	switch (argv[1][0]) {
 	case 't':
 		pthread_create(&id, NULL, thread, NULL);
@@ -265,21 +265,21 @@ cat >"$scratch/mapped.c" <<'C'
 #include <malloc.h>
 #include <stdlib.h>
 
-static void *volatile blocks[5000];
+static void *volatile blocks[20000];
 
 int main(void)
 {
 	struct mallinfo2 before = mallinfo2(), after;
 
-	for (int i = 0; i < 5000; i++)
+	for (int i = 0; i < 20000; i++)
 		blocks[i] = malloc(64);
 	after = mallinfo2();
-	if (after.uordblks - before.uordblks != 5000 * 64)
+	if (after.uordblks - before.uordblks != 20000 * 64)
 		return 2;
 	if (after.hblks != before.hblks || after.hblkhd != before.hblkhd ||
 		after.arena < after.uordblks)
 		return 3;
-	for (int i = 0; i < 5000; i++)
+	for (int i = 0; i < 20000; i++)
 		free(blocks[i]);
 	after = mallinfo2();
 	if (after.uordblks != before.uordblks)
