@@ -62,12 +62,15 @@ static void check_bin(const struct bin_slabs *bs)
 static void add_bin(struct hak_snapshot *stats, unsigned shard, unsigned bin)
 {
 	struct bin_slabs *bs = &hak_shards[shard].bin[bin], copy;
+	/* All but the lock, which others try meanwhile. */
+	size_t from = offsetof(struct bin_slabs, box);
 	bool locked;
 
 	if (LOAD_RELAXED(&bs->slabs) == 0)
 		return;
 	locked = hak_lock_patiently(&bs->lock);
-	copy = *bs;
+	__builtin_memcpy((char *)&copy + from, (char *)bs + from,
+		sizeof copy - from);
 	if (HAKMEM_DEBUG && locked)
 		check_bin(bs);
 	if (locked)

@@ -103,7 +103,7 @@ static bool attach(struct heap *heap, unsigned bin)
 	HAK_COUNT(DIAG, attach_failed, m == NULL);
 	if (m == NULL)
 		return false;
-	cb->end = hak_magazine_end(m);
+	STORE_RELAXED(&cb->end, hak_magazine_end(m));
 	STORE_RELAXED(&cb->cap, (uint8_t)cap);
 	cb->batch = limits_of(bin)->batch_first;
 	cb->depot_max = limits_of(bin)->depot_first;
@@ -219,7 +219,7 @@ static void *swap_in(struct heap *heap, unsigned bin, struct magazine *full)
 
 	HAK_PROBE(refill, size_of(bin), MAGAZINE_BLOCKS);
 	spare_put(heap, hak_magazine_of_end(cb->end));
-	cb->end = hak_magazine_end(full);
+	STORE_RELAXED(&cb->end, hak_magazine_end(full));
 	STORE_RELAXED(hak_stack(heap, bin), cb->end - 1);
 	return cb->end[-1];
 }
@@ -319,7 +319,7 @@ static bool exchange(struct heap *heap, unsigned bin)
 	if (empty == NULL)
 		return false;
 	HAK_PROBE(exchange, size_of(bin), full);
-	cb->end = hak_magazine_end(empty);
+	STORE_RELAXED(&cb->end, hak_magazine_end(empty));
 	STORE_RELAXED(hak_stack(heap, bin), start_of(cb));
 	if (cb->depot_max != 0)
 		evict_for(heap, MAGAZINE_BLOCKS * size_of(bin));
@@ -436,7 +436,7 @@ void hak_cache_teardown(struct heap *heap)
 			continue;
 		STORE_RELAXED(hak_stack(heap, bin), HAK_CLOSED);
 		hak_magazine_put(hak_magazine_of_end(cb->end));
-		cb->end = NULL;
+		STORE_RELAXED(&cb->end, NULL);
 		reserve(heap, -(long)(cb->cap * size_of(bin)));
 	}
 	while ((m = hak_magazine_pop_newest(&heap->spare)) != NULL)
