@@ -335,6 +335,11 @@ static void test_known_values(void)
 			between(hak_judge_student_quantile(0.01, 9), -2.823,
 				-2.820),
 		"quantiles of Student's t");
+	ok(hak_judge_block_tail(0.025, 1, 0) == 0 &&
+			hak_judge_block_tail(0.025, 0, 0) == 0 &&
+			between(hak_judge_block_tail(0.025, 1000, 999), 0.0248,
+				0.025),
+		"no tail of one block, nearly the plain one of a thousand");
 	hak_judge_summarise(&series, &s);
 	ok(s.mean == 2.5 && s.median == 2.5 && s.least == 1 &&
 			s.greatest == 4 &&
@@ -345,7 +350,7 @@ static void test_known_values(void)
 
 int main(void)
 {
-	plan(44);
+	plan(45);
 	hak_random_seed(&random_state, 20, RANDOM_NOISE);
 	test_recorded();
 	test_equal(true);

@@ -330,6 +330,9 @@ row "a command for a shell" 125 'bad command: needs a shell' \
 row "open quotes" 125 'bad command: unbalanced quotes' --a true --b "'x"
 row "bad pattern" 125 'bad value for --pattern: .*: (' \
 	--a true --b true --pattern '('
+row "a pattern of two lines" 125 'it is looked for in each line by itself' \
+	--a true --b true --pattern "x
+y"
 row "no pattern" 125 'needs a --pattern' --a true --b true --metric pattern
 row "zero variance" 125 'zero variance.*every run of A gave 5' \
 	--runs 6 --a 'echo v=5' --b 'echo v=5' --pattern 'v=([0-9]+)'

@@ -157,9 +157,12 @@ double hak_judge_student_quantile(double probability, double freedom)
 
 double hak_judge_block_tail(double tail, size_t blocks, size_t freedom)
 {
-	double t = hak_judge_student_quantile(tail, (double)freedom) *
-		   sqrt((double)blocks / ((double)blocks - 1));
+	double t;
 
+	if (blocks < 2 || !freedom)
+		return 0;
+	t = hak_judge_student_quantile(tail, (double)freedom) *
+	    sqrt((double)blocks / ((double)blocks - 1));
 	return 0.5 * erfc(-t / sqrt(2));
 }
 

@@ -91,7 +91,10 @@ void hak_judge_interaction(const struct judge_rule *rule,
 void hak_judge_settle(
 	const struct judge_rule *rule, struct judgement *all, size_t count);
 void hak_judge_holm(const double *p, double *adjusted, size_t count);
-/* The tail to cut off for this one where the values are of few blocks. */
+/*
+ * The tail to cut off for this one where the values are of few blocks; none
+ * where there are too few for any.
+ */
 double hak_judge_block_tail(double tail, size_t blocks, size_t freedom);
 /* Sorts resampled values and cuts off both tails. */
 void hak_judge_cut(

@@ -403,28 +403,41 @@ static bool read_number(const char *text, size_t length, double *value)
 	return n && !*end && hak_metric_is_value(*value);
 }
 
-/* The last match counts: many programs print progress first. */
-static enum ending find_value(
-	const regex_t *pattern, const char *text, double *value)
+/* Of the last match in a line, `otherwise` if there is none. */
+static enum ending find_in_line(const regex_t *pattern, const char *line,
+	regoff_t length, enum ending otherwise, double *value)
 {
-	enum ending ending = END_NO_MATCH;
-	/* the end is told, or each match would look for it anew */
-	regmatch_t m[2] = {{.rm_so = 0, .rm_eo = (regoff_t)strlen(text)}};
-	regoff_t length = m[0].rm_eo;
+	regmatch_t m[2] = {{.rm_so = 0, .rm_eo = length}};
 
 	while (m[0].rm_so < length &&
-		regexec(pattern, text, 2, m, REG_STARTEND) == 0) {
+		regexec(pattern, line, 2, m, REG_STARTEND) == 0) {
 		const regmatch_t *part = &m[pattern->re_nsub ? 1 : 0];
 
 		if (part->rm_so >= 0)
-			ending = read_number(text + part->rm_so,
-					 (size_t)(part->rm_eo - part->rm_so),
-					 value)
-					 ? END_OK
-					 : END_NO_NUMBER;
+			otherwise = read_number(line + part->rm_so,
+					    (size_t)(part->rm_eo - part->rm_so),
+					    value)
+					    ? END_OK
+					    : END_NO_NUMBER;
 		m[0].rm_so = m[0].rm_eo + (m[0].rm_eo == m[0].rm_so);
 		m[0].rm_eo = length;
 	}
+	return otherwise;
+}
+
+/*
+ * The last match counts: many programs print progress first. Line by line,
+ * since each call of regexec() costs what the length of its text asks for;
+ * the text is cut into them.
+ */
+static enum ending find_value(const regex_t *pattern, char *text, double *value)
+{
+	enum ending ending = END_NO_MATCH;
+	char *line;
+
+	while ((line = strsep(&text, "\n")))
+		ending = find_in_line(
+			pattern, line, (regoff_t)strlen(line), ending, value);
 	return ending;
 }
 

@@ -296,6 +296,10 @@ static void compile_pattern(struct trial_options *o)
 
 	if (!o->pattern)
 		return;
+	if (strchr(o->pattern, '\n'))
+		hak_command_fail(STATUS_FAILED,
+			"bad value for --pattern: it is looked for in each "
+			"line by itself");
 	error = regcomp(&r->pattern, o->pattern, REG_EXTENDED | REG_NEWLINE);
 	if (error) {
 		regerror(error, &r->pattern, why, sizeof why);
