@@ -179,7 +179,7 @@ static void *reserve_room(uintptr_t from, size_t size, size_t *room)
 	size_t align = size >= SUPERSLAB ? SUPERSLAB : GRANULE;
 	char *target;
 
-	*room = extent(phase, size + size / 2);
+	*room = extent(phase, ALIGN_UP(size + size / 2, hak_page_size));
 	target = hak_os_reserve(*room + phase, align);
 	if (target == NULL) {
 		*room = size;

@@ -64,11 +64,14 @@ static void *map_anywhere(size_t size, int prot)
 	return p == -1 ? NULL : (void *)p;
 }
 
+/* A range that is no whole number of pages would be refused for ever. */
 bool hak_os_unmap(void *start, size_t size)
 {
 	int saved = errno;
-	bool ok = KERNEL(SYS_munmap, start, size) == 0;
+	bool ok;
 
+	ASSERT(IS_ALIGNED(((uintptr_t)start | size), hak_page_size));
+	ok = KERNEL(SYS_munmap, start, size) == 0;
 	errno = saved;
 	return ok;
 }

@@ -310,6 +310,48 @@ static void late_free(void)
 	hakmem_heap_destroy(heap);
 }
 
+/* Huge blocks that grow and shrink among each other, by odd numbers of pages:
+ * the room that is reserved for them is a half more. */
+static void resize_huge(uint32_t state)
+{
+	void *block[16] = { NULL };
+
+	for (unsigned i = 0; i < 3000; i++) {
+		unsigned k = state >> 28;
+		size_t size = (8193 + (state >> 8) % 9000) * hak_page_size;
+
+		if (state & 64) {
+			hakmem_free(block[k]);
+			block[k] = hakmem_malloc(size);
+		} else {
+			block[k] = hakmem_realloc(block[k], size);
+		}
+		if (block[k] == NULL)
+			bail("no memory");
+		state = state * 1664525 + 1013904223;
+	}
+	for (unsigned k = 0; k < 16; k++)
+		hakmem_free(block[k]);
+	hakmem_trim(0);
+}
+
+/* Without huge pages nothing rounds room up to 2 MiB. */
+static void test_rooms(void)
+{
+	size_t before, after;
+
+	hak_options.thp = HAK_THP_NEVER;
+	resize_huge(1);
+	before = kib_mapped();
+	resize_huge(2);
+	resize_huge(3);
+	resize_huge(4);
+	after = kib_mapped();
+	ok(after <= before + 256, "rooms of grown blocks leave %zu KiB",
+		after - MIN(before, after));
+	hak_options.thp = HAK_THP_AUTO;
+}
+
 static void test_late_free(void)
 {
 	char errors[256];
@@ -330,13 +372,14 @@ static void test_late_free(void)
 int main(void)
 {
 	hak_os_inject.first = UINT32_MAX;
-	plan(6 + 3 + 3 + 3 + 2 + 4);
+	plan(6 + 3 + 3 + 3 + 2 + 1 + 4);
 	/* First: no heap has come to be. */
 	test_threads();
 	test_trim();
 	test_page_box();
 	test_unmap();
 	test_arena();
+	test_rooms();
 	test_late_free();
 	return done();
 }
