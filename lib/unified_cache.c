@@ -170,13 +170,15 @@ static void depot_push(struct heap *heap, unsigned bin, struct magazine *m)
 	hak_due_freed(MAGAZINE_BLOCKS * size_of(bin));
 }
 
-/* A full magazine leaves this heap: to another thread, or into bitmaps. */
-static void give_away(unsigned bin, struct magazine *m)
+/* A full magazine leaves this heap: to another thread, or into bitmaps; whether
+ * it went as a whole, and pins slabs as it did before. */
+static bool give_away(unsigned bin, struct magazine *m)
 {
 	if (hak_spill_put(bin, m))
-		return;
+		return true;
 	hak_shard_flush(bin, m->slot + 1, MAGAZINE_BLOCKS);
 	hak_magazine_put(m);
+	return false;
 }
 
 /* The bin whose depot holds the most bytes, or 0. */
@@ -315,6 +317,8 @@ static bool exchange(struct heap *heap, unsigned bin)
 	struct cached_bin *cb = &heap->bin[bin];
 	struct magazine *full = hak_magazine_of_end(cb->end);
 	struct magazine *empty = spare_take(heap);
+	/* A magazine of the depot was counted when it came there. */
+	bool told = false;
 
 	if (empty == NULL)
 		return false;
@@ -328,12 +332,13 @@ static bool exchange(struct heap *heap, unsigned bin)
 		if (LOAD_RELAXED(&cb->depot.count) <= cb->depot_max)
 			return true;
 		full = depot_pop(heap, bin, true);
+		told = true;
 	}
 	cb->batch = limits_of(bin)->batch_first;
 	if (cb->credit < UINT16_MAX)
 		cb->credit++;
-	if (full != NULL)
-		give_away(bin, full);
+	if (full != NULL && give_away(bin, full) && !told)
+		hak_due_freed(MAGAZINE_BLOCKS * size_of(bin));
 	return true;
 }
 

@@ -290,14 +290,38 @@ static void idle_cases(const struct load *load)
 	ok(freed_by_others(load), "%s: freed by other threads", load->name);
 }
 
+/* Here few blocks, such as caches and queues hold, pin many pages. */
+static int new_process(void *seed)
+{
+	static const struct load load = {NULL, 100, 1000, 128 << 20};
+
+	state = *(uint32_t *)seed;
+	start = rss_kib();
+	return !idles_within_bound(&load, 1, 0);
+}
+
+static int new_processes(uint32_t n)
+{
+	int good = 1;
+
+	for (uint32_t seed = state; seed != state + n; seed++)
+		good &= child_succeeds(new_process, &seed, 60, "idle");
+	return good;
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
 	under_preload(argv);
-	plan(ARRAY_SIZE(loads) * 4 + 6);
+	plan(ARRAY_SIZE(loads) * 4 + 7);
 	state = test_seed();
 	memset(block, 1, sizeof block);
 	start = rss_kib();
+	if (preloaded)
+		ok(new_processes(12),
+			"128 MiB of 100 to 1000 bytes: idle after random frees");
+	else
+		skip(1, "a promise of hakmem's only");
 	ok(returns_while_active(4 * MIB, 4 * MIB), "4 MiB: RSS falls");
 	ok(returns_while_active(32, 370), "32 to 370 bytes: RSS falls");
 	if (!preloaded) {
