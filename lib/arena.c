@@ -387,8 +387,9 @@ struct slab *hak_arena_take(unsigned granules, unsigned align_granules,
 	struct slab *slab = NULL;
 	struct arena *arena;
 	unsigned at;
+	size_t admitted;
 
-	if (!hak_limit_admits(granules * GRANULE))
+	if (!hak_limit_admits(granules * GRANULE, &admitted))
 		return NULL;
 	hak_lock(&hak_arena_lock);
 	arena = find_arena(granules, align_granules, place, &at);
@@ -406,6 +407,7 @@ struct slab *hak_arena_take(unsigned granules, unsigned align_granules,
 		hak_page_map_set(slab->base, entries, slab, code);
 	}
 	hak_unlock(&hak_arena_lock);
+	hak_limit_settle(admitted);
 	return slab;
 }
 
@@ -543,7 +545,7 @@ void hak_arena_note_holes(const struct slab *slab)
 	hak_unlock(&hak_arena_lock);
 }
 
-size_t hak_arena_purge(size_t keep)
+size_t hak_arena_purge(size_t keep, bool spare)
 {
 	size_t done = 0, bytes = 1, target;
 	struct piece piece;
@@ -551,7 +553,7 @@ size_t hak_arena_purge(size_t keep)
 	if (hak_arena_dirty_bytes() <= keep)
 		return 0;
 	hak_lock(&hak_arena_lock);
-	target = keep == 0 ? 0 : keep + churn_credit * GRANULE;
+	target = keep + (spare && keep != 0 ? churn_credit * GRANULE : 0);
 	for (unsigned kind = PURGE_WHOLE; kind < PURGE_KINDS; kind++) {
 		while (dirty_granules * GRANULE > target && bytes != 0 &&
 		       find_piece(&piece, kind)) {

@@ -35,9 +35,10 @@ void hak_arena_put_zero(struct slab *slab);
 /* Pages inside the run were purged: the kernel must not fill them again. */
 void hak_arena_note_holes(const struct slab *slab);
 
-/* Purge free granules until at most keep bytes of them hold pages; returns
- * the bytes given back. */
-size_t hak_arena_purge(size_t keep);
+/* Purge free granules until at most keep bytes of them hold pages and, where
+ * spare is set and keep is not 0, what a program that churns will need again;
+ * returns the bytes given back. */
+size_t hak_arena_purge(size_t keep, bool spare);
 
 /* Unmap arenas that are wholly free, those without resident granules or all;
  * true when address space came back. */

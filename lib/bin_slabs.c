@@ -11,6 +11,7 @@
  */
 #include "bin_slabs.h"
 
+#include "limit.h"
 #include "mapping.h"
 #include "options.h"
 
@@ -182,11 +183,69 @@ static void count_stage(enum slab_state was, unsigned blocks, uint64_t start)
 	}
 }
 
+/* A box that has blocks left gives way.  A wholly free one must be counted as
+ * such, or nothing would ever release it. */
+static void set_aside(struct bin_slabs *bs, struct slab *slab)
+{
+	if (hak_slab_is_empty(slab)) {
+		slab->state = SLAB_WARM;
+		list_append(&bs->warm, slab);
+		bs->warm_empty++;
+	} else {
+		slab->state = SLAB_LISTED;
+		list_push(&bs->listed, slab);
+	}
+}
+
+/* Pages that were given back will be in use again: false where the limit does
+ * not allow for them. */
+static bool refill_purged(struct bin_slabs *bs, struct slab *slab)
+{
+	size_t claim;
+
+	if (slab->purged != 0) {
+		if (!hak_limit_admits(slab->purged * SLAB_PURGE_UNIT, &claim))
+			return false;
+		forget_purged(bs, slab);
+		hak_limit_settle(claim);
+	}
+	slab->purged_at = 0;
+	return true;
+}
+
+/* One that nothing was given back of. */
+static struct slab *find_whole(struct slab *slab)
+{
+	while (slab != NULL && slab->purged != 0)
+		slab = slab->next;
+	return slab;
+}
+
+/* A partly used slab before a wholly free one: it stays dense. */
+static struct slab *choose_box(struct bin_slabs *bs)
+{
+	struct slab *slab = bs->warm.head;
+
+	HAK_COUNT(REFILL, warm_attempts, !bs->locked_heap);
+	if (slab == NULL || (hak_slab_is_empty(slab) && bs->listed.head != NULL)) {
+		HAK_COUNT(REFILL, listed_attempts, !bs->locked_heap);
+		slab = bs->listed.head;
+	}
+	if (slab == NULL || HAK_LIKELY(refill_purged(bs, slab)))
+		return slab;
+	slab = find_whole(bs->warm.head);
+	if (slab == NULL)
+		slab = find_whole(bs->listed.head);
+	if (slab != NULL)
+		slab->purged_at = 0;
+	return slab;
+}
+
 /* The page box is used up: it is full now, and the next slab takes over; what
  * that was is told. */
 static bool next_box(struct bin_slabs *bs, enum slab_state *was)
 {
-	struct slab *slab = bs->warm.head;
+	struct slab *slab;
 
 	if (bs->box != NULL) {
 		bs->box->state = SLAB_FULL;
@@ -194,12 +253,7 @@ static bool next_box(struct bin_slabs *bs, enum slab_state *was)
 			list_push(&bs->full, bs->box);
 		bs->box = NULL;
 	}
-	/* A partly used slab before a wholly free one: it stays dense. */
-	HAK_COUNT(REFILL, warm_attempts, !bs->locked_heap);
-	if (slab == NULL || (hak_slab_is_empty(slab) && bs->listed.head != NULL)) {
-		HAK_COUNT(REFILL, listed_attempts, !bs->locked_heap);
-		slab = bs->listed.head;
-	}
+	slab = choose_box(bs);
 	if (slab == NULL)
 		return false;
 	*was = slab->state;
@@ -208,7 +262,6 @@ static bool next_box(struct bin_slabs *bs, enum slab_state *was)
 		bs->warm_empty--;
 	slab->state = SLAB_CARVING;
 	slab->scan = 0;
-	forget_purged(bs, slab);
 	bs->box = slab;
 	return true;
 }
@@ -228,10 +281,14 @@ unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n)
 				break;
 			continue;
 		}
+		if (HAK_UNLIKELY(bs->box->purged_at != 0) &&
+		    !refill_purged(bs, bs->box)) {
+			set_aside(bs, bs->box);
+			bs->box = NULL;
+			continue;
+		}
 		have = MIN(left, bs->box->free);
 		left -= have;
-		if (HAK_UNLIKELY(bs->box->purged_at != 0))
-			forget_purged(bs, bs->box);
 		hak_slab_take(bs->box, to + left, have);
 		if (!bs->locked_heap)
 			count_stage(was, have, start);
@@ -244,20 +301,6 @@ unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n)
 		for (unsigned i = 0; i < n - left; i++)
 			to[i] = to[i + left];
 	return n - left;
-}
-
-/* A box that has blocks left gives way.  A wholly free one must be counted as
- * such, or nothing would ever release it. */
-static void set_aside(struct bin_slabs *bs, struct slab *slab)
-{
-	if (hak_slab_is_empty(slab)) {
-		slab->state = SLAB_WARM;
-		list_append(&bs->warm, slab);
-		bs->warm_empty++;
-	} else {
-		slab->state = SLAB_LISTED;
-		list_push(&bs->listed, slab);
-	}
 }
 
 void hak_bin_add(struct bin_slabs *bs, struct slab *slab)

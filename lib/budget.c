@@ -116,7 +116,7 @@ static size_t purge_excess(void)
 			return 0;
 		over_since_ms = 0;
 	}
-	bytes = hak_arena_purge(keep);
+	bytes = hak_arena_purge(keep, true);
 	if (bytes != 0)
 		hak_arena_release(false);
 	return bytes;
@@ -359,7 +359,7 @@ static size_t give_back(size_t keep, bool pages)
 		hak_shard_release_empty();
 	/* Slabs with a mapping of their own went by munmap. */
 	bytes += mapped - MIN(mapped, hak_mapping_bytes());
-	bytes += hak_arena_purge(keep);
+	bytes += hak_arena_purge(keep, false);
 	hak_os_settle();
 	hak_budget_update();
 	hak_unlock(&hak_registry_lock);

@@ -134,18 +134,23 @@ static void describe(struct slab *slab, void *start, size_t size, size_t room,
 struct slab *hak_mapping_take(size_t size, size_t align, unsigned code,
 	bool is_slab)
 {
-	struct slab *slab = hak_limit_admits(size) ? take_descriptor() : NULL;
-	size_t room;
+	struct slab *slab = take_descriptor();
+	size_t room, claim;
 	void *start;
 
 	if (slab == NULL)
 		return NULL;
+	if (!hak_limit_admits(size, &claim)) {
+		put_descriptor(slab);
+		return NULL;
+	}
 	room = is_slab ? size : extent(0, size);
 	start = hak_os_map(room, MAX(align, GRANULE));
 	if (start == NULL || !hak_page_map_cover((uintptr_t)start, size)) {
 		if (start != NULL)
 			hak_os_discard(start, room);
 		put_descriptor(slab);
+		hak_limit_settle(claim);
 		return NULL;
 	}
 	describe(slab, start, size, room, code);
@@ -156,6 +161,7 @@ struct slab *hak_mapping_take(size_t size, size_t align, unsigned code,
 		hak_os_hugepage(start, room, true);
 	}
 	publish(slab, code, true);
+	hak_limit_settle(claim);
 	return slab;
 }
 

@@ -167,21 +167,23 @@ static struct slab *move(struct slab *slab, size_t bytes)
 struct slab *hak_span_resize(struct slab *slab, size_t size)
 {
 	size_t bytes = hak_span_good_size(size), old = slab->span_bytes;
+	size_t claim = 0;
 	struct slab *to = NULL;
 
 	if (bytes < size || bytes > PTRDIFF_MAX)
 		return NULL;
 	if (bytes == old)
 		return slab;
-	if (bytes > old && !hak_limit_admits(bytes - old))
+	if (bytes > old && !hak_limit_admits(bytes - old, &claim))
 		return NULL;
 	if (resize_in_place(slab, bytes)) {
 		slab->span_bytes = bytes;
 		account(bytes, old);
-		return slab;
-	}
-	if (!slab->mapped && bytes > LARGE_MAX)
+		to = slab;
+	} else if (!slab->mapped && bytes > LARGE_MAX) {
 		to = adopt(slab, bytes);
+	}
+	hak_limit_settle(claim);
 	return to != NULL ? to : move(slab, bytes);
 }
 

@@ -10,6 +10,7 @@
 #include "os.h"
 #include "tap.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -104,8 +105,98 @@ static void test_purged(void)
 	large = hak_malloc(24 * MIB);
 	ok(large != NULL, "free pages of slabs in use make room");
 	ok(hak_limit_used() <= LIMIT, "within the limit");
+	if (large != NULL)
+		memset(large, 1, 24 * MIB);
+	/* What was given back comes again with the next block of its slab. */
+	while (left < MOST && (blocks[left] = hak_malloc(1024)) != NULL)
+		memset(blocks[left++], 1, 1024);
+	ok(hak_limit_used() <= LIMIT && resident() <= LIMIT + SUPERSLAB,
+		"and when these pages are taken again");
+	ok(left >= n / 4, "of which there are some: %zu of %zu blocks", left,
+		n);
 	hak_free(large);
 	empty(left);
+}
+
+/* What a program that churns is spared the purging of is no reason to exceed a
+ * limit. */
+static void test_churned(void)
+{
+	void *huge;
+
+	for (size_t i = 0; i < 40; i++) {
+		void *large = hak_malloc(12 * MIB);
+
+		memset(large, 1, 12 * MIB);
+		hak_free(large);
+	}
+	huge = hak_malloc(LIMIT - hak_limit_used() - 256 * KIB);
+	ok(huge != NULL, "all but a little in one block");
+	if (huge != NULL)
+		memset(huge, 1, hak_usable_size(huge));
+	ok(resident() <= LIMIT + SUPERSLAB, "is all there is: %zu KiB",
+		resident() / KIB);
+	hak_free(huge);
+}
+
+/* --- Several threads at the limit at once ----------------------------------- */
+
+enum { THREADS = 8, ROUNDS = 300, SHARE = 34 };
+static pthread_barrier_t barrier;
+static size_t granted;
+
+/* New threads: those that waited long wake up one after the other. */
+static void *takes_a_share(void *unused)
+{
+	void *block;
+
+	hak_free(hak_malloc(100));
+	pthread_barrier_wait(&barrier);
+	block = hak_malloc(SHARE * MIB);
+	if (block != NULL)
+		__atomic_fetch_add(&granted, 1, __ATOMIC_RELAXED);
+	pthread_barrier_wait(&barrier);
+	hak_free(block);
+	return unused;
+}
+
+static void share_once(void)
+{
+	pthread_t thread[THREADS];
+
+	granted = 0;
+	for (size_t i = 0; i < THREADS; i++)
+		if (pthread_create(&thread[i], NULL, takes_a_share, NULL) != 0)
+			bail("no thread");
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+}
+
+static void test_threads(void)
+{
+	size_t most = 0;
+
+	pthread_barrier_init(&barrier, NULL, THREADS);
+	for (size_t i = 0; i < ROUNDS; i++) {
+		share_once();
+		most = MAX(most, granted);
+	}
+	ok(most >= 1 && most * SHARE * MIB <= LIMIT,
+		"%d threads at once are granted %zu times %d MiB", THREADS,
+		most, SHARE);
+}
+
+/* What one thread was granted and has not taken yet is not there for another
+ * one. */
+static void test_claims(void)
+{
+	size_t first, second;
+
+	ok(hak_limit_admits(30 * MIB, &first), "a claim");
+	ok(!hak_limit_admits(30 * MIB, &second), "excludes a second one");
+	hak_limit_settle(first);
+	ok(hak_limit_admits(30 * MIB, &second), "until it is settled");
+	hak_limit_settle(second);
 }
 
 /* A program that touches all it takes: what counts is what is resident, but
@@ -248,7 +339,7 @@ int main(void)
 {
 	static const size_t sizes[] = { 32, 1000, 5000, 100000, 3000000 };
 
-	plan(4 * COUNT_OF(sizes) + 9 + 2);
+	plan(4 * COUNT_OF(sizes) + 9 + 2 + 2 + 2 + 1 + 3);
 	test_count();
 	hak_options.limit = LIMIT;
 	for (size_t i = 0; i < COUNT_OF(sizes); i++)
@@ -256,6 +347,9 @@ int main(void)
 	test_growth();
 	test_untouched();
 	test_purged();
+	test_churned();
+	test_threads();
+	test_claims();
 	test_container();
 	return done();
 }
