@@ -290,7 +290,7 @@ void run_malloc(struct actor *actor, struct call *call)
 	check_result(call, "malloc");
 	if (call->result != NULL &&
 		hakmem_usable_size(call->result) !=
-			hakmem_good_size(call->size + (call->size == 0)))
+			hakmem_good_size(call->size))
 		fuzz_wrong("good_size(%zu) is %zu, usable size %zu", call->size,
 			hakmem_good_size(call->size),
 			hakmem_usable_size(call->result));
@@ -349,12 +349,21 @@ void run_realloc(struct actor *actor, struct call *call)
 	check_result(call, "realloc");
 }
 
+/* With what is known of it: an aligned block wants its alignment, too. */
+static void free_told(const struct slot *slot)
+{
+	if (slot->align > 16)
+		hakmem_free_aligned_sized(slot->block, slot->align, slot->size);
+	else
+		hakmem_free_sized(slot->block, slot->size);
+}
+
 void run_free(struct actor *actor, struct call *call)
 {
 	(void)actor;
 	errno = ODD_ERRNO;
 	if (call->how % 4 == 0)
-		hakmem_free_sized(call->slot->block, call->slot->size);
+		free_told(call->slot);
 	else
 		hakmem_free(call->slot->block);
 	if (errno != ODD_ERRNO)

@@ -17,6 +17,8 @@ struct slot {
 	unsigned char *block;
 	size_t size;
 	size_t usable;
+	/* What it was asked for with; 16 at least. */
+	size_t align;
 	uint64_t pattern;
 	struct hakmem_heap *heap;
 };
