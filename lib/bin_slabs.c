@@ -168,19 +168,21 @@ void hak_bin_reorder(struct bin_slabs *bs, struct slab *slab,
 	warm_trim(bs, release);
 }
 
-/* Blocks came from the page box, which was a slab in this state before. */
-static void count_stage(enum slab_state was, unsigned blocks, uint64_t start)
+/* Blocks came from the page box, which this stage had brought there. */
+static void count_stage(enum refill_stage stage, unsigned blocks,
+	uint64_t start)
 {
-	if (was == SLAB_CARVING) {
-		HAK_COUNT(REFILL, box_blocks, blocks);
-		HAK_COUNT(REFILL, box_cycles, hak_ticks_since(start));
-	} else if (was == SLAB_WARM) {
-		HAK_COUNT(REFILL, warm_blocks, blocks);
-		HAK_COUNT(REFILL, warm_cycles, hak_ticks_since(start));
-	} else {
-		HAK_COUNT(REFILL, listed_blocks, blocks);
-		HAK_COUNT(REFILL, listed_cycles, hak_ticks_since(start));
+#define COUNT_STAGE(of, name)                                                  \
+	if (stage == of) {                                                     \
+		HAK_COUNT(REFILL, name##_blocks, blocks);                      \
+		HAK_COUNT(REFILL, name##_cycles, hak_ticks_since(start));      \
 	}
+	COUNT_STAGE(STAGE_BOX, box)
+	COUNT_STAGE(STAGE_WARM, warm)
+	COUNT_STAGE(STAGE_LISTED, listed)
+	COUNT_STAGE(STAGE_GRANULE, granule)
+	COUNT_STAGE(STAGE_SUPERSLAB, superslab)
+#undef COUNT_STAGE
 }
 
 /* A box that has blocks left gives way.  A wholly free one must be counted as
@@ -241,9 +243,9 @@ static struct slab *choose_box(struct bin_slabs *bs)
 	return slab;
 }
 
-/* The page box is used up: it is full now, and the next slab takes over; what
+/* The page box is used up: it is full now, and the next slab takes over; where
  * that was is told. */
-static bool next_box(struct bin_slabs *bs, enum slab_state *was)
+static bool next_box(struct bin_slabs *bs, enum refill_stage *stage)
 {
 	struct slab *slab;
 
@@ -256,7 +258,7 @@ static bool next_box(struct bin_slabs *bs, enum slab_state *was)
 	slab = choose_box(bs);
 	if (slab == NULL)
 		return false;
-	*was = slab->state;
+	*stage = slab->state == SLAB_WARM ? STAGE_WARM : STAGE_LISTED;
 	list_remove(slab->state == SLAB_WARM ? &bs->warm : &bs->listed, slab);
 	if (hak_slab_is_empty(slab))
 		bs->warm_empty--;
@@ -266,18 +268,17 @@ static bool next_box(struct bin_slabs *bs, enum slab_state *was)
 	return true;
 }
 
-unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n)
+/* From a page box that `stage` brought, on which time was spent from `start`. */
+static unsigned take(struct bin_slabs *bs, void **to, unsigned n,
+	enum refill_stage stage, uint64_t start)
 {
-	enum slab_state was = SLAB_CARVING;
-	uint64_t start = HAK_TICKS(REFILL);
 	unsigned left = n;
 
-	HAK_COUNT(REFILL, box_attempts, !bs->locked_heap);
 	while (left != 0) {
 		unsigned have;
 
 		if (bs->box == NULL || bs->box->free == 0) {
-			if (!next_box(bs, &was))
+			if (!next_box(bs, &stage))
 				break;
 			continue;
 		}
@@ -291,7 +292,7 @@ unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n)
 		left -= have;
 		hak_slab_take(bs->box, to + left, have);
 		if (!bs->locked_heap)
-			count_stage(was, have, start);
+			count_stage(stage, have, start);
 		start = HAK_TICKS(REFILL);
 	}
 	STORE_RELAXED(&bs->taken, bs->taken + n - left);
@@ -301,6 +302,12 @@ unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n)
 		for (unsigned i = 0; i < n - left; i++)
 			to[i] = to[i + left];
 	return n - left;
+}
+
+unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n)
+{
+	HAK_COUNT(REFILL, box_attempts, !bs->locked_heap);
+	return take(bs, to, n, STAGE_BOX, HAK_TICKS(REFILL));
 }
 
 void hak_bin_add(struct bin_slabs *bs, struct slab *slab)
@@ -317,6 +324,14 @@ void hak_bin_add(struct bin_slabs *bs, struct slab *slab)
 		set_aside(bs, bs->box);
 	}
 	bs->box = slab;
+}
+
+unsigned hak_bin_take_new(struct bin_slabs *bs, void **to, unsigned n,
+	enum refill_stage stage, uint64_t start)
+{
+	HAK_COUNT(REFILL, granule_attempts, stage == STAGE_GRANULE);
+	HAK_COUNT(REFILL, superslab_attempts, stage == STAGE_SUPERSLAB);
+	return take(bs, to, n, stage, start);
 }
 
 enum slab_put hak_bin_put(struct bin_slabs *bs, struct slab *slab, void *block,

@@ -45,12 +45,25 @@ struct bin_slabs {
 	size_t peak[HAK_COMPILED_CLASS];
 } HAK_ALIGNED(CACHE_LINE);
 
+/* What brings a slab into the page box, as counters tell it. */
+enum refill_stage {
+	STAGE_BOX, /* it stood there */
+	STAGE_WARM,
+	STAGE_LISTED,
+	STAGE_GRANULE, /* made, in an open SuperSlab */
+	STAGE_SUPERSLAB,
+};
+
 /* The caller of what follows holds the lock. */
 
 /* Up to n blocks into to[0 .. count - 1], the lowest address last; the count. */
 unsigned hak_bin_take(struct bin_slabs *bs, void **to, unsigned n);
 /* A new slab becomes the page box. */
 void hak_bin_add(struct bin_slabs *bs, struct slab *slab);
+/* As hak_bin_take, after hak_bin_add of a slab on which time was spent from
+ * `start`. */
+unsigned hak_bin_take_new(struct bin_slabs *bs, void **to, unsigned n,
+	enum refill_stage stage, uint64_t start);
 /* Slabs that go are linked to release: hak_slab_release, without the lock. */
 enum slab_put hak_bin_put(struct bin_slabs *bs, struct slab *slab, void *block,
 	struct slab **release);

@@ -96,28 +96,11 @@ static size_t opened_to_count(void)
 	return HAK_COUNTING(REFILL) ? hak_arena_opened_bytes() : 0;
 }
 
-/* A new slab came from an open SuperSlab, or one had to be opened; another
- * thread that opens one meanwhile may get the credit. */
-static void count_new(bool opened, unsigned blocks, uint64_t start)
-{
-	/* The page box that the slab became is not where they come from. */
-	HAK_COUNT(REFILL, box_attempts, -1);
-	HAK_COUNT(REFILL, box_blocks, -(size_t)blocks);
-	if (opened) {
-		HAK_COUNT(REFILL, superslab_attempts, 1);
-		HAK_COUNT(REFILL, superslab_blocks, blocks);
-		HAK_COUNT(REFILL, superslab_cycles, hak_ticks_since(start));
-	} else {
-		HAK_COUNT(REFILL, granule_attempts, 1);
-		HAK_COUNT(REFILL, granule_blocks, blocks);
-		HAK_COUNT(REFILL, granule_cycles, hak_ticks_since(start));
-	}
-}
-
 unsigned hak_shard_take(unsigned shard, unsigned bin, void **to, unsigned n)
 {
 	struct bin_slabs *bs = &hak_shards[shard].bin[bin];
 	unsigned got = take_here(shard, bin, to, n);
+	enum refill_stage stage;
 	size_t opened;
 	uint64_t start;
 	struct slab *slab;
@@ -132,13 +115,14 @@ unsigned hak_shard_take(unsigned shard, unsigned bin, void **to, unsigned n)
 		shard == 0 && bin < L25_FIRST ? PLACE_SMALL : PLACE_DENSE);
 	if (slab == NULL)
 		return 0;
+	/* Another thread that opens a SuperSlab meanwhile may get the credit. */
+	stage = opened == opened_to_count() ? STAGE_GRANULE : STAGE_SUPERSLAB;
 	slab->shard = (uint8_t)shard;
 	hak_lock(&bs->lock);
 	hak_bin_add(bs, slab);
-	got = hak_bin_take(bs, to, n);
+	got = hak_bin_take_new(bs, to, n, stage, start);
 	tag_zero(bin, to, got);
 	hak_unlock(&bs->lock);
-	count_new(opened != opened_to_count(), got, start);
 	return got;
 }
 

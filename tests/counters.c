@@ -38,10 +38,15 @@ static const struct hak_counters *take(void)
 	return (const struct hak_counters *)(void *)now.counters;
 }
 
+static void fill_from(int first, int end)
+{
+	for (int i = first; i < end; i++)
+		blocks[i] = hak_malloc(SIZE);
+}
+
 static void fill(int n)
 {
-	for (int i = 0; i < n; i++)
-		blocks[i] = hak_malloc(SIZE);
+	fill_from(0, n);
 }
 
 static void empty(int n)
@@ -54,7 +59,13 @@ static void test_refills(void)
 {
 	const struct hak_counters *c;
 
-	fill(10 * BATCH);
+	fill(BATCH);
+	c = take();
+	COUNTS(REFILL, c->box_blocks, 0, "a new slab is no page box");
+	COUNTS(REFILL, c->box_cycles, 0, "and its time not that of one");
+	HOLDS(HAK_COMPILED_REFILL, c->granule_cycles + c->superslab_cycles > 0,
+		"but of its own stage");
+	fill_from(BATCH, 10 * BATCH);
 	c = take();
 	COUNTS(CACHE, c->misses[bin], 10, "a miss a batch");
 	COUNTS(CACHE, c->hits[bin], 10 * (BATCH - 1), "hits are the rest");
@@ -71,6 +82,39 @@ static void test_refills(void)
 	COUNTS(REFILL, c->depot_blocks + c->spill_blocks + c->warm_blocks +
 		c->listed_blocks, 0, "and none from elsewhere");
 	COUNTS(REFILL, c->depot_attempts, 10, "the depot was asked first");
+}
+
+/* Three full slabs, of each of which one block is freed: the newest is the page
+ * box, and of the others one is warm and one is not. */
+static void test_stages(void)
+{
+	unsigned each = hak_bins[bin].blocks, warm = hak_options.warm_pool_size;
+	static void *all[3 * 1024];
+	struct hak_counters before;
+	const struct hak_counters *c;
+
+	if (each > 1024 || each % BATCH != 0)
+		bail("a slab has %u blocks", each);
+	hak_options.warm_pool_size = 1;
+	for (unsigned i = 0; i < 3 * each; i++)
+		all[i] = hak_malloc(SIZE);
+	for (unsigned i = 0; i < 3; i++)
+		hak_free(all[i * each]);
+	hak_cache_flush(hak_heap);
+	before = *take();
+	for (unsigned i = 0; i < 3; i++)
+		all[i * each] = hak_malloc(SIZE);
+	c = take();
+	COUNTS(REFILL, c->box_blocks - before.box_blocks, 1, "of the page box");
+	COUNTS(REFILL, c->warm_blocks - before.warm_blocks, 1, "of a warm slab");
+	COUNTS(REFILL, c->listed_blocks - before.listed_blocks, 1,
+		"of one that is no longer warm");
+	COUNTS(REFILL, c->listed_attempts - before.listed_attempts, 2,
+		"which was asked for another slab in vain");
+	for (unsigned i = 0; i < 3 * each; i++)
+		hak_free(all[i]);
+	hak_options.warm_pool_size = warm;
+	hak_cache_flush(hak_heap);
 }
 
 /* A front of 127 blocks and a depot of two magazines; the queue takes four:
@@ -351,7 +395,7 @@ int main(void)
 
 	if (!HAK_COUNTERS_COMPILED)
 		skip_all("no group of counters is compiled in");
-	plan(48);
+	plan(55);
 	hak_options.tiny_refill_count_c3 = BATCH;
 	hak_options.tiny_unified_c3 = 3 * 127;
 	bin = hak_bin_of(SIZE);
@@ -367,6 +411,7 @@ int main(void)
 	test_refills();
 	empty(10 * BATCH);
 	hak_cache_flush(hak_heap);
+	test_stages();
 	test_magazines();
 	test_returns();
 	test_threads();
