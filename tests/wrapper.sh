@@ -179,6 +179,7 @@ echo 'echo a script' >"$scratch/text"
 refuses 126 "run: $scratch/text: Permission denied" run "$scratch/text"
 refuses 127 'run: A=1: No such file or directory' run -- A=1
 refuses 125 'run: option needs an argument: --lib' run --lib
+refuses 125 'run: --lib names no library' run --lib= true
 
 if [ "${enable_shared-yes}" != yes ]; then
 	skip "run" "no shared library was built"
@@ -319,6 +320,16 @@ for flag in -static -static-pie; do
 		skip "$flag" "cannot build such a program"
 	fi
 done
+loader=
+for name in /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1; do
+	[ ! -x "$name" ] || loader=$name
+done
+if [ -n "$loader" ]; then
+	refuses 125 "run: $loader: a dynamic loader, name the program itself" \
+		run -- "$loader" /bin/true
+else
+	skip "a dynamic loader" "not where it is expected"
+fi
 if build musl -Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1; then
 	cannot musl 'linked with musl, hakmem needs glibc'
 	build other -Wl,--dynamic-linker=/lib/ld-uClibc.so.1

@@ -146,6 +146,9 @@ static int take_arguments(
 			if (s->needs)
 				setenv(s->needs, "1", 0);
 		} else if (option == OPTION_LIB) {
+			if (!*optarg)
+				hak_command_fail(STATUS_FAILED,
+					"--lib names no library");
 			*library = optarg;
 		} else if (option == OPTION_HELP || option == 'h') {
 			print_help();

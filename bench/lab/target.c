@@ -113,6 +113,7 @@ union head {
 	char text[256];
 };
 
+/* NULL, or what is wrong; without a loader none is set. */
 static const char *read_loader(
 	int fd, const ElfW(Ehdr) * header, struct target *target)
 {
@@ -134,7 +135,7 @@ static const char *read_loader(
 		target->loader[segment.p_filesz] = '\0';
 		return NULL;
 	}
-	return "statically linked, its malloc cannot be replaced";
+	return NULL;
 }
 
 /* `bytes` of the file at `offset`, in memory; NULL if they are not there. */
@@ -154,26 +155,21 @@ static void *read_part(int fd, size_t offset, size_t bytes)
 	return part;
 }
 
-static int has_malloc(const ElfW(Sym) * symbols, size_t count,
-	const char *names, size_t bytes)
+static int has_symbol(const ElfW(Sym) * symbols, size_t count,
+	const char *names, size_t bytes, const char *name)
 {
-	static const char name[] = "malloc";
+	size_t size = strlen(name) + 1;
 
 	for (size_t i = 0; i < count; i++)
 		if (symbols[i].st_shndx != SHN_UNDEF &&
 			symbols[i].st_name < bytes &&
-			bytes - symbols[i].st_name >= sizeof(name) &&
-			memcmp(names + symbols[i].st_name, name,
-				sizeof(name)) == 0)
+			bytes - symbols[i].st_name >= size &&
+			memcmp(names + symbols[i].st_name, name, size) == 0)
 			return 1;
 	return 0;
 }
 
-/*
- * A malloc that the executable itself exports stands before those of all
- * libraries, preloaded ones too.
- */
-static int exports_malloc(int fd, const ElfW(Ehdr) * header)
+static int exports(int fd, const ElfW(Ehdr) * header, const char *name)
 {
 	size_t count = header->e_shnum;
 	ElfW(Shdr) *sections =
@@ -191,14 +187,20 @@ static int exports_malloc(int fd, const ElfW(Ehdr) * header)
 			read_part(fd, symbols->sh_offset, symbols->sh_size);
 		name_part = read_part(fd, names->sh_offset, names->sh_size);
 		if (symbol_part && name_part)
-			found |= has_malloc(symbol_part,
+			found |= has_symbol(symbol_part,
 				symbols->sh_size / sizeof(ElfW(Sym)), name_part,
-				names->sh_size);
+				names->sh_size, name);
 		free(symbol_part);
 		free(name_part);
 	}
 	free(sections);
 	return found;
+}
+
+/* It has what debuggers ask a loader for. */
+static int is_loader(int fd, const ElfW(Ehdr) * header)
+{
+	return exports(fd, header, "_r_debug");
 }
 
 /* The header of this very program; the linker provides it. */
@@ -219,6 +221,10 @@ static const char *examine_elf(
 	reason = read_loader(fd, &head->elf, target);
 	if (reason)
 		return reason;
+	if (!*target->loader && is_loader(fd, &head->elf))
+		return "a dynamic loader, name the program itself";
+	if (!*target->loader)
+		return "statically linked, its malloc cannot be replaced";
 	if (is_other_privilege(fd))
 		return "set-id, the loader ignores LD_PRELOAD for it";
 	if (strstr(target->loader, "/ld-musl-"))
@@ -227,7 +233,8 @@ static const char *examine_elf(
 		return "linked with another C library, hakmem needs glibc";
 	if (access(target->loader, X_OK) != 0)
 		return "its dynamic loader is not installed";
-	if (exports_malloc(fd, &head->elf))
+	/* It stands before those of all libraries, preloaded ones too. */
+	if (exports(fd, &head->elf, "malloc"))
 		return "has a malloc of its own, which comes first";
 	return NULL;
 }
