@@ -31,6 +31,9 @@ struct hak_snapshot {
 	/* Where any are compiled in. */
 	struct hak_counters counters[HAK_COUNTERS_COMPILED];
 	size_t pid;
+	/* Parts that are left out: another process's books that did not fit
+	 * together. */
+	size_t left_out;
 	/* Bins below it have their stacks in heap->top[]. */
 	unsigned open_bins;
 	/* Rows of heap[], and how many of them are filled. */

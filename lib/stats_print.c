@@ -5,13 +5,14 @@
  * stdio is used: this runs at the end of a process, whatever state it is in,
  * and in the command.
  *
- * The JSON object, schema "hakmem-stats-1": schema, version, pid; an object
- * for each group of stats.def with its fields; "bins", an array of an object
- * for each bin with slabs or lost blocks; "heaps", an array of an object for
- * each thread with caches; "counters", where any are compiled in, an object for
- * each group that counts: its sums, and for counters of bins "bands" and "bins";
- * "options", an object with every variable's value as text. Every other value
- * is a number. New members may appear.
+ * The JSON object, schema "hakmem-stats-1": schema, version, pid; left_out, how
+ * many parts of another process are missing; an object for each group of
+ * stats.def with its fields; "bins", an array of an object for each bin with
+ * slabs or lost blocks; "heaps", an array of an object for each thread with
+ * caches; "counters", where any are compiled in, an object for each group that
+ * counts: its sums, and for counters of bins "bands" and "bins"; "options", an
+ * object with every variable's value as text. Every other value is a number. New
+ * members may appear.
  */
 #include "stats.h"
 
@@ -379,6 +380,11 @@ static void print_text(struct printer *p, const struct hak_snapshot *stats)
 	add(p, "hakmem " HAKMEM_VERSION_STRING ": statistics of process ");
 	hak_text_add_number(&p->line, stats->pid);
 	end_line(p);
+	if (stats->left_out != 0) {
+		add(p, "incomplete: parts left out since they do not fit together: ");
+		hak_text_add_number(&p->line, stats->left_out);
+		end_line(p);
+	}
 	text_totals(p, stats);
 	text_tables(p, stats);
 	if (HAK_COUNTERS_COMPILED)
@@ -545,6 +551,7 @@ static void print_json(struct printer *p, const struct hak_snapshot *stats)
 	json_open(p, NULL, "{\"schema\":\"hakmem-stats-1\","
 		"\"version\":\"" HAKMEM_VERSION_STRING "\",");
 	json_number(p, "pid", stats->pid);
+	json_number(p, "left_out", stats->left_out);
 	json_totals(p, stats);
 	json_tables(p, stats);
 	if (HAK_COUNTERS_COMPILED)

@@ -251,6 +251,69 @@ ok "nothing" refuses \
 ok "a bad interval" refuses \
 	"--watch: bad value '0' (0.01 to 86400 expected)" --watch=0 1
 
+# --- Books that do not fit together -------------------------------------------
+
+# What stands behind a slot of the note is overwritten, in a process that does
+# not wake up to see it.
+spoil() { # process slot bytes
+	python3 - "$library" "$@" <<'PYTHON'
+import re, struct, sys
+library, process, slot, size = sys.argv[1], *map(int, sys.argv[2:])
+with open(library, "rb") as file:
+    note = re.search(rb"\x07\0\0\0.{8}hakmem\0\0", file.read(), re.DOTALL)
+with open(f"/proc/{process}/maps") as maps:
+    start = next(int(line.split("-")[0], 16) for line in maps
+        if library in line)
+with open(f"/proc/{process}/mem", "r+b", buffering=0) as memory:
+    at = start + note.end() + 8 * slot
+    memory.seek(at)
+    at += struct.unpack("<q", memory.read(8))[0]
+    memory.seek(at)
+    memory.write(b"\xff" * size)
+PYTHON
+}
+left_out() {
+	stat_of --json "$1" | python3 -c '
+import json, sys
+print(json.load(sys.stdin)["left_out"])'
+}
+LD_PRELOAD=$library sleep 100 &
+other=$!
+sleep 0.3
+is "$(left_out "$other")" 0 "nothing is left out"
+ok "and no line says so" test "$(stat_of "$other" | grep -c ^incomplete)" = 0
+if spoil "$other" 1 2048; then # the first shard's books
+	line=$(stat_of "$other" | grep ^incomplete:)
+	is "${line%:*}" \
+		"incomplete: parts left out since they do not fit together" \
+		"books in disorder: a line"
+	is "$(left_out "$other")" "${line##*: }" "and a number in JSON"
+	ok "of all of them" test "${line##*: }" -gt 1
+	timeout 1 "$hakmem" stat --watch=10 "$other" >"$scratch/watch"
+	ok "and a line in a table" grep -qx "$line" "$scratch/watch"
+	spoil "$other" 5 8 # the page size
+	ok "a library that is not all mapped yet" refuses \
+		"process $other has hakmem, but not loaded yet: try again" \
+		"$other"
+else
+	skip "books in disorder" "the memory of a process cannot be written"
+fi
+kill -9 "$other"
+
+# --- Another program in the same process --------------------------------------
+
+LD_PRELOAD=$library sh -c 'sleep 1; exec sleep 100' &
+other=$!
+sleep 0.3
+"$hakmem" stat --watch=0.05 "$other" >"$scratch/watch" 2>"$scratch/err"
+is "$?:$(cat "$scratch/err")" \
+	"125:hakmem: stat: process $other runs another program now" \
+	"--watch ends when the process executes another program"
+ok "having watched the first" grep -q live_bytes "$scratch/watch"
+kill "$other"
+
+# --- Other hakmems -------------------------------------------------------------
+
 # Copies of the library: of another version, and with another number of slots in
 # the note.
 other_library() { # name version

@@ -6,7 +6,7 @@
  * (lib/note.h). Everything is copied by process_vm_readv, which fails where
  * nothing is mapped, and is checked before it is used: books are read again
  * until they fit together, lists are followed no further than they can be
- * long. What still does not fit after some tries is left out.
+ * long. What still does not fit after some tries is left out, and counted.
  */
 #include <config.h>
 
@@ -35,6 +35,7 @@ struct remote {
 	uintptr_t slot[NOTE_SLOTS];
 	int pagemap; /* -1: may not be read */
 	size_t page_size;
+	size_t left_out; /* parts that do not fit together */
 	size_t unseen; /* bytes that may still be looked at for residence */
 };
 
@@ -184,15 +185,16 @@ static void check_layout(const struct remote *remote)
 			(int)remote->pid, layout.version);
 }
 
-/* Figures are divided by it: what is no page size is no hakmem either. */
+/* Figures are divided by it. The loader maps the file as a whole before it maps
+ * the library's variables, and until then other bytes stand in their place. */
 static size_t page_size_of(const struct remote *remote)
 {
 	size_t size = number(remote, NOTE_page_size);
 
 	if (size < 4096 || size > GRANULE || (size & (size - 1)) != 0)
 		hak_command_fail(STATUS_FAILED,
-			"process %d cannot have pages of %zu bytes",
-			(int)remote->pid, size);
+			"process %d has hakmem, but not loaded yet: try again",
+			(int)remote->pid);
 	return size;
 }
 
@@ -245,7 +247,7 @@ static int fits_together(const struct bin_slabs *bs, unsigned bin)
 		bs->spill.count < 1 << 20;
 }
 
-static int add_bin(const struct remote *remote, unsigned shard, unsigned bin,
+static int add_bin(struct remote *remote, unsigned shard, unsigned bin,
 	struct hak_snapshot *to)
 {
 	uintptr_t at = remote->slot[NOTE_shards] +
@@ -260,10 +262,11 @@ static int add_bin(const struct remote *remote, unsigned shard, unsigned bin,
 			return 1;
 		}
 	}
+	remote->left_out++;
 	return 1;
 }
 
-static int add_shards(const struct remote *remote, struct hak_snapshot *to)
+static int add_shards(struct remote *remote, struct hak_snapshot *to)
 {
 	unsigned count = 0;
 
@@ -314,7 +317,7 @@ static struct heap *read_heaps(const struct remote *remote, size_t *count)
 
 /* Heaps and the counters of those that ended: of a thread that ends meanwhile
  * they are in both or in none, so then all is read again. */
-static struct heap *take_heaps(const struct remote *remote, size_t *count,
+static struct heap *take_heaps(struct remote *remote, size_t *count,
 	struct hak_counters_rest *rest)
 {
 	struct heap *heaps = NULL;
@@ -330,6 +333,7 @@ static struct heap *take_heaps(const struct remote *remote, size_t *count,
 		peek_slot(remote, NOTE_counters_rest, rest, sizeof *rest);
 		settled = heaps && before % 2 == 0 && rest->moves == before;
 	}
+	remote->left_out += !settled;
 	if (!heaps)
 		*count = 0;
 	return heaps;
@@ -396,6 +400,7 @@ static void add_arenas(struct remote *remote, struct hakmem_stats *to)
 			resident(remote, at, arena.granules * GRANULE);
 		at = (uintptr_t)arena.next;
 	}
+	remote->left_out += at != 0;
 }
 
 /* Blocks and slabs with a mapping of their own. */
@@ -418,6 +423,7 @@ static size_t mappings_resident(struct remote *remote)
 						: slab[i].span_bytes);
 		memcpy(&at, chunk, sizeof at);
 	}
+	remote->left_out += at != 0;
 	return bytes;
 }
 
@@ -497,14 +503,36 @@ static void add_background(
 	hak_stats_add_background(to, &copy);
 }
 
+/* The address space that was found at first is no more: the process ended or
+ * executes another program, at whose addresses anything may stand. A file of
+ * /proc that is open stays with its address space. */
+static int is_gone(const struct remote *remote)
+{
+	uint64_t page;
+	off_t at = (off_t)(remote->slot[NOTE_layout] / remote->page_size *
+		sizeof page);
+
+	return remote->pagemap >= 0 &&
+		pread(remote->pagemap, &page, sizeof page, at) == 0;
+}
+
+int hak_remote_has_ended(const struct remote *remote)
+{
+	char byte;
+
+	return !peek_slot(remote, NOTE_layout, &byte, 1) && errno == ESRCH;
+}
+
 struct hak_snapshot *hak_remote_take(struct remote *remote)
 {
 	size_t count, lost[BINS] = {0};
 	struct hak_counters_rest rest = {.moves = 0};
-	struct heap *heaps = take_heaps(remote, &count, &rest);
-	struct hak_snapshot *to = hak_lab_alloc(1,
-		sizeof *to + count * sizeof to->heap[0]);
+	struct heap *heaps;
+	struct hak_snapshot *to;
 
+	remote->left_out = 0;
+	heaps = take_heaps(remote, &count, &rest);
+	to = hak_lab_alloc(1, sizeof *to + count * sizeof to->heap[0]);
 	hak_stats_clear(to, count);
 	to->pid = (size_t)remote->pid;
 	peek_slot(remote, NOTE_open_bins, &to->open_bins,
@@ -535,6 +563,11 @@ struct hak_snapshot *hak_remote_take(struct remote *remote)
 	to->total.span_bytes = number(remote, NOTE_span_bytes);
 	to->total.cache_share_bytes = number(remote, NOTE_cache_share);
 	to->total.tls_bytes = sizeof(struct heap *);
+	to->left_out = remote->left_out;
 	hak_stats_finish(to);
+	if (is_gone(remote)) {
+		free(to);
+		return NULL;
+	}
 	return to;
 }

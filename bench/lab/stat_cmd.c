@@ -68,8 +68,12 @@ static void print_table(const struct hak_snapshot *now,
 {
 	if (isatty(STDOUT_FILENO))
 		fputs("\033[H\033[J", stdout);
-	printf("hakmem in process %zu\n\n%-22s %16s %16s\n", now->pid, "",
-		"now", "a second");
+	printf("hakmem in process %zu\n", now->pid);
+	if (now->left_out)
+		printf("incomplete: parts left out since they do not fit"
+		       " together: %zu\n",
+			now->left_out);
+	printf("\n%-22s %16s %16s\n", "", "now", "a second");
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		if (rows[i].offset == 0) {
 			puts(rows[i].name);
@@ -95,7 +99,14 @@ static void wait_for(double seconds)
 		;
 }
 
-static void watch(struct remote *remote, double seconds, int json)
+static void fail_if_runs(const struct remote *remote, pid_t pid)
+{
+	if (!hak_remote_has_ended(remote))
+		hak_command_fail(STATUS_FAILED,
+			"process %d runs another program now", (int)pid);
+}
+
+static void watch(struct remote *remote, pid_t pid, double seconds, int json)
 {
 	struct hak_snapshot *now, *before = NULL;
 	double at, last = 0;
@@ -113,6 +124,7 @@ static void watch(struct remote *remote, double seconds, int json)
 		wait_for(seconds);
 	}
 	free(before);
+	fail_if_runs(remote, pid);
 }
 
 static pid_t parse_pid(const char *text)
@@ -140,13 +152,15 @@ static double parse_seconds(const char *text)
 	return seconds;
 }
 
-static void print_once(struct remote *remote, int json, const char *pid)
+static void print_once(struct remote *remote, pid_t pid, int json)
 {
 	struct hak_snapshot *now = hak_remote_take(remote);
 
-	if (!now)
+	if (!now) {
+		fail_if_runs(remote, pid);
 		hak_command_fail(
-			STATUS_FAILED, "process %s has ended", pid);
+			STATUS_FAILED, "process %d has ended", (int)pid);
+	}
 	hak_stats_print(now, json != 0, write_out, stdout);
 	free(now);
 }
@@ -162,6 +176,7 @@ int hak_stat_main(int argc, char **argv)
 	int option, json = 0;
 	double seconds = 0;
 	struct remote *remote;
+	pid_t pid;
 
 	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1)
 		switch (option) {
@@ -186,11 +201,12 @@ int hak_stat_main(int argc, char **argv)
 		hak_command_fail(STATUS_FAILED,
 			"one process expected ('hakmem stat --help' tells"
 			" more)");
-	remote = hak_remote_open(parse_pid(argv[optind]));
+	pid = parse_pid(argv[optind]);
+	remote = hak_remote_open(pid);
 	if (seconds > 0)
-		watch(remote, seconds, json);
+		watch(remote, pid, seconds, json);
 	else
-		print_once(remote, json, argv[optind]);
+		print_once(remote, pid, json);
 	hak_command_flush();
 	free(remote);
 	return EXIT_SUCCESS;
