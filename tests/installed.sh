@@ -1,5 +1,5 @@
 # Run by make installcheck: programs are compiled with what pkg-config says of
-# the installed files, shared and static, and run.
+# the installed files, shared and static, and run; and where the pages link to.
 . "$top_srcdir/tests/tap.sh"
 
 command -v pkg-config >/dev/null || skip_all "pkg-config is not installed"
@@ -36,4 +36,15 @@ for module in hakmem hakmem-preload; do
 		fi
 	done
 done
+
+# Of each page the links and pictures that are no addresses.
+broken_links() {
+	find "$DESTDIR$docdir" -name '*.md' | while read -r page; do
+		grep -oE '\]\([^):#]+' "$page" | cut -c 3- | while read -r link; do
+			[ -e "${page%/*}/$link" ] || echo "$page: $link"
+		done
+	done
+}
+ok "README.md is installed" test -s "$DESTDIR$docdir/README.md"
+is "$(broken_links)" "" "installed pages link to installed files"
 done_testing
