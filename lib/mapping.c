@@ -201,7 +201,7 @@ static bool move(struct slab *slab, size_t size)
 {
 	unsigned code = slab->owner != NULL ? CODE_LOCKED : CODE_HUGE;
 	char *from = (char *)slab->base, *target;
-	size_t old = mapped_bytes(slab), room;
+	size_t old = mapped_bytes(slab), end, room;
 
 	target = reserve_room(slab->base, size, &room);
 	if (target == NULL)
@@ -210,11 +210,11 @@ static bool move(struct slab *slab, size_t size)
 		hak_os_discard(target, room);
 		return false;
 	}
+	end = MIN(extent((uintptr_t)target, size), room);
 	publish(slab, 0, false);
-	if (!hak_os_move(from, old, target,
-			MIN(extent((uintptr_t)target, size), room))) {
+	if (!hak_os_move(from, old, target, end)) {
 		publish(slab, code, true);
-		hak_os_discard(target, room);
+		hak_os_discard(target + end, room - end);
 		return false;
 	}
 	hak_os_discard(from + old, MAX(slab->room, old) - old);
@@ -278,24 +278,26 @@ struct slab *hak_mapping_adopt(void *span, size_t old, size_t size,
 	unsigned code)
 {
 	struct slab *slab = take_descriptor();
-	size_t room = 0, end, gap;
+	size_t room = 0, gone = 0, end;
 	char *target = slab == NULL ? NULL
 		: reserve_room((uintptr_t)span, size, &room);
 
-	if (target == NULL || !hak_page_map_cover((uintptr_t)target, size) ||
-	    !hak_os_move_pages(span, target, old))
+	if (target == NULL || !hak_page_map_cover((uintptr_t)target, size))
 		goto undo;
+	if (!hak_os_move_pages(span, target, old)) {
+		gone = old;
+		goto undo;
+	}
 	end = MIN(extent((uintptr_t)target, size), room);
-	gap = hak_os_unmap(target + old, end - old) ? end : old;
-	if (gap == old || !hak_os_grow(target, old, end)) {
-		/* No way on: the pages go home.  A gap behind them may be
-		 * somebody's by now. */
-		if (!hak_os_move_pages(target, span, old))
-			__builtin_memcpy(span, target, old);
+	if (hak_os_unmap(target + old, end - old))
+		gone = end;
+	if (gone == 0 || !hak_os_grow(target, old, end)) {
+		/* No way on: the bytes go home, which needs nobody's leave.  A
+		 * gap behind them may be somebody's by now. */
+		__builtin_memcpy(span, target, old);
 		hak_os_discard(target, old);
-		hak_os_discard(target + gap, room - gap);
-		put_descriptor(slab);
-		return NULL;
+		gone = MAX(gone, old);
+		goto undo;
 	}
 	describe(slab, target, size, room, code);
 	slab->zero = false;
@@ -303,7 +305,7 @@ struct slab *hak_mapping_adopt(void *span, size_t old, size_t size,
 	return slab;
 undo:
 	if (target != NULL)
-		hak_os_discard(target, room);
+		hak_os_discard(target + gone, room - gone);
 	if (slab != NULL)
 		put_descriptor(slab);
 	return NULL;

@@ -233,58 +233,51 @@ bool hak_os_grow(void *start, size_t old_size, size_t new_size)
 	return p != -1;
 }
 
-/* Onto a target that is replaced.  Before Linux 6.17 a call that fails late,
- * as for a range of several mappings, has unmapped its target already: it is
- * mapped again then.  Where it is not gone, that fails and does nothing. */
-static bool move_onto(void *from, size_t old_size, void *to, size_t new_size,
-	int flags, int prot)
-{
-	int saved = errno;
-	bool ok;
-	long p;
-
-	if (HAK_OS_INJECT && hak_os_inject.late)
-		syscall(SYS_munmap, to, new_size);
-	ok = KERNEL(SYS_mremap, from, old_size, new_size,
-		MREMAP_MAYMOVE | MREMAP_FIXED | flags, to) != -1;
-	if (!ok) {
-		p = syscall(SYS_mmap, to, new_size, prot, MAP_PRIVATE |
-			MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-			-1, 0L);
-		if (p != -1 && (void *)p != to)
-			syscall(SYS_munmap, p, new_size);
-	}
-	errno = saved;
-	return ok;
-}
-
 /* Whether the range lies in one mapping: older kernels refuse to move more
- * only after they have unmapped the target.  Asking for one page more tells;
- * where the page is granted it is given back. */
+ * only after they have unmapped the target.  Asking for one page more tells,
+ * as that is the first thing they look at; where the page is granted it is
+ * given back. */
 static bool is_one_mapping(char *start, size_t size)
 {
 	int saved = errno;
-	long p = syscall(SYS_mremap, start, size, size + hak_page_size, 0,
+	long p = KERNEL(SYS_mremap, start, size, size + hak_page_size, 0,
 		NULL);
 	bool one = p != -1 || errno != EFAULT;
 
-	if (p != -1)
-		syscall(SYS_munmap, start + size, hak_page_size);
 	errno = saved;
+	if (p != -1)
+		hak_os_discard(start + size, hak_page_size);
 	return one;
+}
+
+/* Before Linux 6.17 a call that fails late, as for want of mappings, has
+ * unmapped its target already; nobody can be sure what stands there then, so
+ * after a failure nobody wants it. */
+static bool move_onto(void *from, size_t old_size, void *to, size_t new_size,
+	int flags)
+{
+	int saved = errno;
+	bool ok;
+
+	if (HAK_OS_INJECT && hak_os_inject.late)
+		syscall(SYS_munmap, to, new_size);
+	ok = is_one_mapping(from, old_size) &&
+		KERNEL(SYS_mremap, from, old_size, new_size,
+			MREMAP_MAYMOVE | MREMAP_FIXED | flags, to) != -1;
+	errno = saved;
+	if (!ok)
+		hak_os_discard(to, new_size);
+	return ok;
 }
 
 bool hak_os_move(void *from, size_t old_size, void *to, size_t new_size)
 {
-	return is_one_mapping(from, old_size) &&
-		move_onto(from, old_size, to, new_size, 0, PROT_NONE);
+	return move_onto(from, old_size, to, new_size, 0);
 }
 
 bool hak_os_move_pages(void *from, void *to, size_t size)
 {
-	return is_one_mapping(from, size) &&
-		move_onto(from, size, to, size, MREMAP_DONTUNMAP,
-			PROT_READ | PROT_WRITE);
+	return move_onto(from, size, to, size, MREMAP_DONTUNMAP);
 }
 
 unsigned hak_os_cpus(void)

@@ -35,9 +35,8 @@ bool hak_os_purge(void *start, size_t size);
 void hak_os_hugepage(void *start, size_t size, bool on);
 /* Resize in place; false when the neighbourhood is taken. */
 bool hak_os_grow(void *start, size_t old_size, size_t new_size);
-/* Move the mapping onto a range that is replaced; the old range is gone.  On
- * failure of these two everything is as it was, but for the target's rights:
- * none, or reading and writing. */
+/* Move the mapping onto a range that is replaced; the old range is gone.  When
+ * these two fail, the source is as it was and the target is given back. */
 bool hak_os_move(void *from, size_t old_size, void *to, size_t new_size);
 /* Move the pages onto an equal range; the old range stays and reads zero. */
 bool hak_os_move_pages(void *from, void *to, size_t size);
