@@ -302,10 +302,21 @@ kill -9 "$other"
 
 # --- Another program in the same process --------------------------------------
 
-LD_PRELOAD=$library sh -c 'sleep 1; exec sleep 100' &
+LD_PRELOAD=$library sh -c 'read -r _ && exec sleep 100' <"$scratch/fifo" &
 other=$!
+exec 9>"$scratch/fifo"
 sleep 0.3
-"$hakmem" stat --watch=0.05 "$other" >"$scratch/watch" 2>"$scratch/err"
+rm "$scratch/watch"
+"$hakmem" stat --watch=0.05 "$other" >"$scratch/watch" 2>"$scratch/err" 9>&- &
+watcher=$!
+tries=0
+while [ ! -s "$scratch/watch" ] && [ "$tries" -lt 100 ]; do
+	sleep 0.1
+	tries=$((tries + 1))
+done
+echo >&9
+exec 9>&-
+wait "$watcher"
 is "$?:$(cat "$scratch/err")" \
 	"125:hakmem: stat: process $other runs another program now" \
 	"--watch ends when the process executes another program"
