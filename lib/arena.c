@@ -69,9 +69,9 @@ static unsigned moved;
 /* What was in use then. */
 static size_t judged_granules;
 /* Dirty granules that may stay beyond the bound: it rises when such granules
- * are taken again and falls, half as fast, when any are put.  So a program
- * that churns is spared the purging and refilling of what it needs again, and
- * one that only frees is held to the bound. */
+ * are taken again and falls, half as fast, when any are put; a sweep ends it.  So
+ * a program that churns is spared the purging and refilling of what it needs
+ * again, and one that only frees is held to the bound. */
 static unsigned churn_credit;
 
 /* In granules; written under the lock. */
@@ -542,6 +542,13 @@ void hak_arena_note_holes(const struct slab *slab)
 	for (unsigned s = at / SUPERSLAB_GRANULES;
 	     s <= (at + slab->granules - 1) / SUPERSLAB_GRANULES; s++)
 		set_split(arena, s, true);
+	hak_unlock(&hak_arena_lock);
+}
+
+void hak_arena_end_churn(void)
+{
+	hak_lock(&hak_arena_lock);
+	churn_credit = 0;
 	hak_unlock(&hak_arena_lock);
 }
 

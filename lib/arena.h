@@ -35,6 +35,9 @@ void hak_arena_put_zero(struct slab *slab);
 /* Pages inside the run were purged: the kernel must not fill them again. */
 void hak_arena_note_holes(const struct slab *slab);
 
+/* The program gave much back: nothing is spared for what it may take again. */
+void hak_arena_end_churn(void);
+
 /* Purge free granules until at most keep bytes of them hold pages and, where
  * spare is set and keep is not 0, what a program that churns will need again;
  * returns the bytes given back. */

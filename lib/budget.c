@@ -200,9 +200,11 @@ static size_t sweep(size_t *live)
 	hak_spill_drain();
 	*live = hak_registry_live_bytes();
 	hak_shard_release_empty();
+	/* Who gave so much back is spared nothing for what it may take again. */
+	hak_arena_end_churn();
 	/* Long runs first: a page costs a system call and a fault.  Down to where
-	 * the next sweep pays no later than at the bound. */
-	enough = retain_of(*live) - retain_of(*live) / 4;
+	 * the next sweep pays at the bound, which may have fallen by an eighth. */
+	enough = retain_of(*live) / 8 * 5;
 	for (size_t run = SWEEP_RUN; run >= hak_page_size &&
 	     waste_beside(*live) > enough; run /= 4)
 		bytes += hak_shard_purge(run);
