@@ -74,11 +74,15 @@ static int churn(uint32_t seed, unsigned operations)
 static int ticks_interrupt(int which, int number, int flags)
 {
 	unsigned long before = ticks;
-	int good;
+	int good = 1;
 
 	handle(number, flags);
 	tick_every_us(which, 200);
-	good = churn(7, rounds(120000, 20));
+	/* Longer where the machine is fast: the kernel's ticks are no shorter
+	 * than it likes. */
+	for (uint32_t i = 0; i < 100 && good && (i == 0 || ticks <= before + 10);
+		i++)
+		good = churn(7 + i, rounds(120000, 20));
 	tick_every_us(which, 0);
 	REQUIRE(good, "contents changed or no memory");
 	REQUIRE(ticks > before + 10, "only %lu signals came", ticks - before);
