@@ -7,8 +7,8 @@
 build ring-caps --with-l2-ring-cap=64 --with-l25-ring-cap=64
 hakmem=$tree/hakmem
 
-for run in "mid_large_mt --ops=150000" "large_mt --ops=2000" \
-	"random_mixed --ops=10M --min=8 --max=128"; do
+for run in "mid_large_mt --ops=150000" "large_mt --ops=1000" \
+	"random_mixed --ops=1M --min=8 --max=128"; do
 	label=ring-caps-${run%% *}
 	# shellcheck disable=SC2086 # a list of words
 	sweep "$label" HAKMEM_L2_RING_CAP=16,48,64 \

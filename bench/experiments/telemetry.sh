@@ -29,5 +29,5 @@ compare() {
 	"$hakmem" ab $time_used $options --json="$results/$label.json" "$@"
 }
 
-compare telemetry-mixed "$@" -- bench/random_mixed --ops=20M --ws=400
-compare telemetry-refill "$@" -- bench/batch --n=100000 --order=random --ops=2M
+compare telemetry-mixed "$@" -- bench/random_mixed --ops=1M --ws=400
+compare telemetry-refill "$@" -- bench/batch --n=100000 --order=random --ops=200K

@@ -3,6 +3,6 @@
 . "$(dirname "$0")/common.sh"
 
 sweep warm-pool-mixed HAKMEM_WARM_POOL_SIZE=12,16,24 \
-	-- bench/random_mixed --ops=20M --ws=400
+	-- bench/random_mixed --ops=1M --ws=400
 sweep warm-pool-batch HAKMEM_WARM_POOL_SIZE=12,16,24 \
-	-- bench/batch --n=100000 --order=random --ops=2M
+	-- bench/batch --n=100000 --order=random --ops=200K
