@@ -203,7 +203,7 @@ fi
 try --runs 6 --a true --b true --side C=true
 ok "three sides: adjusted for two comparisons" has '97\.5 % interval'
 
-if command -v script >/dev/null; then
+if script -qec true /dev/null >/dev/null 2>&1; then
 	script -qec "'$hakmem' ab --runs 3 --metric wall --a true --b true" \
 		"$scratch/terminal" >/dev/null 2>&1
 	told=$(tr '\r' '\n' <"$scratch/terminal" | sed -n 's/^.*K\([0-9] runs\)/\1/p')
@@ -215,8 +215,8 @@ if command -v script >/dev/null; then
 	try --quiet --runs 3 --a true --b true
 	is "$(cat "$scratch/err")" "" "else there is no progress"
 else
-	skip "a terminal is told how far it is and how long it takes" "no script"
-	skip "else there is no progress" "no script"
+	skip "a terminal is told how far it is and how long it takes" "no terminal can be had"
+	skip "else there is no progress" "no terminal can be had"
 fi
 
 # --- what ends it -----------------------------------------------------------

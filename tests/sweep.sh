@@ -138,14 +138,14 @@ else
 		skip "scorecard: $name" "no shared library"
 	done
 fi
-if command -v script >/dev/null; then
+if script -qec true /dev/null >/dev/null 2>&1; then
 	script -qec "'$hakmem' bench --scorecard --row 'pair of 16' --runs 2 \
 		--without-hakmem --reference glibc --peer again=glibc" \
 		"$scratch/terminal" >/dev/null 2>&1
 	ok "a terminal is told how long it takes" grep -q \
 		'round 2, row 1 of 1, 0:[0-9][0-9] left' "$scratch/terminal"
 else
-	skip "a terminal is told how long it takes" "no script"
+	skip "a terminal is told how long it takes" "no terminal can be had"
 fi
 card --row nonesuch
 is "$status:$(cat "$scratch/err")" "125:hakmem: bench: no such row: nonesuch" \
