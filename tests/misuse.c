@@ -74,7 +74,7 @@ static void free_twice_with_one_between(size_t n)
 
 static void free_twice_with_many_between(size_t n)
 {
-	void *p = block(n), *others[300];
+	void *p = block(n), *keeps_the_slab = block(n), *others[300];
 
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		others[i] = block(n);
@@ -82,6 +82,7 @@ static void free_twice_with_many_between(size_t n)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		free(others[i]);
 	free(names(p));
+	(void)keeps_the_slab;
 }
 
 /* The first free has reached the bitmaps before the second one comes. */

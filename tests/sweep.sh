@@ -14,7 +14,7 @@ case ${HAKMEM_WARM_POOL_SIZE-}:$both in
 24:*) speed=$((speed + 5000)) ;;
 *:256/256) speed=$((speed + 4000)) ;;
 esac
-[ "${HAKMEM_L2_RING_CAP-}" != 8 ] || speed=$((speed - 5000))
+[ "${HAKMEM_TINY_REFILL_COUNT-}" != 8 ] || speed=$((speed - 5000))
 echo "speed=$speed"
 EOF
 
@@ -44,13 +44,13 @@ refused() {
 }
 
 sweep --gate --json="$scratch/json" --html "$scratch/page.html" \
-	HAKMEM_WARM_POOL_SIZE=12,24 HAKMEM_L2_RING_CAP=8 \
+	HAKMEM_WARM_POOL_SIZE=12,24 HAKMEM_TINY_REFILL_COUNT=8 \
 	HAKMEM_TINY_UNIFIED_C5+HAKMEM_TINY_UNIFIED_C6=256
 is "$status" 0 "a setting is found"
 ok "four settings are held to the default" has '98\.75 % interval'
 ok "the best ones are confirmed, and all of them together" has \
 	'^all of these  .*GO$'
-ok "the setting that loses is not" has '^L2_RING_CAP=8  .*NO-GO$'
+ok "the setting that loses is not" has '^TINY_REFILL_COUNT=8  .*NO-GO$'
 ok "the changes do not add" has '^the changes do not add: .* -3\.'
 ok "the best setting is recommended alone" has \
 	'^best setting: HAKMEM_WARM_POOL_SIZE=24: speed +[45]'
@@ -65,7 +65,7 @@ else
 	skip "JSON is valid and says the same" "no python3"
 fi
 
-sweep --gate HAKMEM_L2_RING_CAP=8
+sweep --gate HAKMEM_TINY_REFILL_COUNT=8
 is "$status" 1 "--gate: no setting helps"
 ok "which is said" has '^no setting helps: keep the default'
 ok "nothing is confirmed then" test "$(grep -c '^== ' "$scratch/out")" = 2
