@@ -206,15 +206,20 @@ PYTHON
 }
 ok "and nothing is garbage" sane
 
+# Until something was written to the file, ten seconds at most.
+wait_for() {
+	tries=0
+	while [ ! -s "$1" ] && [ "$tries" -lt 100 ]; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+}
+
 # --- The child of a fork ------------------------------------------------------
 
 LD_PRELOAD=$library "$scratch/busy" child >"$scratch/child" &
 process=$!
-tries=0
-while [ ! -s "$scratch/child" ] && [ "$tries" -lt 100 ]; do
-	sleep 0.1
-	tries=$((tries + 1))
-done
+wait_for "$scratch/child"
 child=$(cat "$scratch/child")
 lost_in() {
 	stat_of --json "$1" | python3 -c '
@@ -309,11 +314,7 @@ sleep 0.3
 rm "$scratch/watch"
 "$hakmem" stat --watch=0.05 "$other" >"$scratch/watch" 2>"$scratch/err" 9>&- &
 watcher=$!
-tries=0
-while [ ! -s "$scratch/watch" ] && [ "$tries" -lt 100 ]; do
-	sleep 0.1
-	tries=$((tries + 1))
-done
+wait_for "$scratch/watch"
 echo >&9
 exec 9>&-
 wait "$watcher"
