@@ -72,14 +72,16 @@ static void free_twice_with_one_between(size_t n)
 	free(names(p));
 }
 
+/* More than any cache or quarantine holds. */
 static void free_twice_with_many_between(size_t n)
 {
 	void *p = block(n), *keeps_the_slab = block(n), *others[300];
+	size_t many = n < 1 << 20 ? ARRAY_SIZE(others) : 20;
 
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		others[i] = block(n);
+	for (size_t i = 0; i < many; i++)
+		others[i] = malloc(n);
 	free(p);
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+	for (size_t i = 0; i < many; i++)
 		free(others[i]);
 	free(names(p));
 	(void)keeps_the_slab;
@@ -159,42 +161,42 @@ static void free_stack(size_t n)
 	free(names(on_stack + 2));
 }
 
-static void free_static(size_t n)
+/* What else is no live block: each is freed, resized and asked for its size. */
+static void *static_data(size_t n)
 {
 	static long in_data[64];
 
 	(void)n;
-	free(names(in_data + 2));
+	return in_data + 2;
 }
 
-static void free_own_mapping(size_t n)
+static void *own_mapping(size_t n)
 {
-	free(names(mmap(NULL, n, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)));
-}
-
-static void free_unmapped(size_t n)
-{
-	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+	return mmap(NULL, n, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void *unmapped(size_t n)
+{
+	void *p = own_mapping(n);
 
 	munmap(p, n);
-	free(names(p));
+	return p;
 }
 
 /* Any number for a pointer: n is the number. */
-static void free_number(size_t n)
+static void *number(size_t n)
 {
-	free(names((void *)n));
+	return (void *)n;
 }
 
 /* Bits that no pointer of this process has, over those of a block. */
-static void free_alias(size_t n)
+static void *alias(size_t n)
 {
-	free(names((void *)((uintptr_t)block(n) | (uintptr_t)1 << 55)));
+	return (void *)((uintptr_t)block(n) | (uintptr_t)1 << 55);
 }
 
-static void free_block_of_other_malloc(size_t n)
+static void *block_of_other_malloc(size_t n)
 {
 	void *libc = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW);
 	void *(*other)(size_t);
@@ -202,7 +204,7 @@ static void free_block_of_other_malloc(size_t n)
 	if (!libc)
 		_exit(98);
 	*(void **)&other = dlsym(libc, "malloc");
-	free(names(other(n)));
+	return other(n);
 }
 
 static void realloc_stack(size_t n)
@@ -215,11 +217,6 @@ static void realloc_stack(size_t n)
 static void realloc_interior(size_t n)
 {
 	names(realloc(names(block(n) + 16), n * 2));
-}
-
-static void realloc_number(size_t n)
-{
-	names(realloc(names((void *)n), 100));
 }
 
 static void realloc_freed(size_t n)
@@ -472,7 +469,22 @@ static void free_heap_twice(size_t n)
 	free(names(q));
 }
 
-static void free_of_destroyed_heap(size_t n)
+static void free_heap_interior(size_t n)
+{
+	need(hakmem_heap_malloc != NULL);
+	free(names((char *)hakmem_heap_malloc(hakmem_heap_new(), n) + 16));
+}
+
+static void realloc_in_other_heap(size_t n)
+{
+	void *p;
+
+	need(hakmem_heap_realloc != NULL);
+	p = names(hakmem_heap_malloc(hakmem_heap_new(), n));
+	hakmem_heap_realloc(hakmem_heap_new(), p, 2 * n);
+}
+
+static void *block_of_destroyed_heap(size_t n)
 {
 	void *heap, *p;
 
@@ -480,7 +492,7 @@ static void free_of_destroyed_heap(size_t n)
 	heap = hakmem_heap_new();
 	p = hakmem_heap_malloc(heap, n);
 	hakmem_heap_destroy(heap);
-	free(names(p));
+	return p;
 }
 
 static void free_in_child_again(size_t n)
@@ -497,8 +509,30 @@ static void free_in_child_again(size_t n)
 		_exit(0);
 	waitpid(child, &status, 0);
 	if (WIFSIGNALED(status))
-		abort();
+		raise(WTERMSIG(status));
 }
+
+#define ALL_CALLS(pointer)                                                     \
+	static void free_##pointer(size_t n)                                   \
+	{                                                                      \
+		free(names(pointer(n)));                                       \
+	}                                                                      \
+	static void realloc_##pointer(size_t n)                                \
+	{                                                                      \
+		names(realloc(names(pointer(n)), 100));                        \
+	}                                                                      \
+	static void usable_size_of_##pointer(size_t n)                         \
+	{                                                                      \
+		(void)malloc_usable_size(names(pointer(n)));                   \
+	}
+
+ALL_CALLS(static_data)
+ALL_CALLS(own_mapping)
+ALL_CALLS(unmapped)
+ALL_CALLS(number)
+ALL_CALLS(alias)
+ALL_CALLS(block_of_other_malloc)
+ALL_CALLS(block_of_destroyed_heap)
 
 /* Crash handlers allocate, and start a debugger. */
 static void forks_and_allocates(int signal)
@@ -527,6 +561,7 @@ static void write_after_free_with_handler(size_t n)
 }
 
 #define DOUBLE "free", "double free"
+#define DOUBLE_SIZED "free_sized", "double free"
 #define INVALID "free", "invalid pointer"
 #define REALLOC "realloc", "invalid pointer"
 #define REALLOC_FREED "realloc", "freed block"
@@ -535,7 +570,25 @@ static void write_after_free_with_handler(size_t n)
 #define PAST "free", "write past the end"
 #define BEFORE "free", "write before the start"
 #define NOTHING NEVER, "", ""
+#define OTHER_HEAP "heap_realloc", "block of another heap"
 #define KB *1024
+
+/* Of each region, what is told at once in either mode. */
+#define ALL_SIZES(name, act, ...)                                              \
+	{name ", tiny", act, 48, {AT_ONCE, __VA_ARGS__},                       \
+		{AT_ONCE, __VA_ARGS__}},                                       \
+	{name ", L2", act, 3000, {AT_ONCE, __VA_ARGS__},                       \
+		{AT_ONCE, __VA_ARGS__}},                                       \
+	LARGER_SIZES(name, act, __VA_ARGS__)
+#define LARGER_SIZES(name, act, ...)                                           \
+	{name ", L2.5", act, 100 KB, {AT_ONCE, __VA_ARGS__},                   \
+		{AT_ONCE, __VA_ARGS__}},                                       \
+	{name ", large", act, 2048 KB, {AT_ONCE, __VA_ARGS__},                 \
+		{AT_ONCE, __VA_ARGS__}},                                       \
+	{name ", huge", act, 40960 KB, {AT_ONCE, __VA_ARGS__},                 \
+		{AT_ONCE, __VA_ARGS__}}
+#define ONE_SIZE(name, act, size, ...)                                         \
+	{name, act, size, {AT_ONCE, __VA_ARGS__}, {AT_ONCE, __VA_ARGS__}}
 
 static const struct misuse misuses[] = {
 	{"free twice, tiny", free_twice, 48, {AT_ONCE, DOUBLE},
@@ -568,6 +621,12 @@ static const struct misuse misuses[] = {
 		{AT_ONCE, DOUBLE}},
 	{"many between, L2", free_twice_with_many_between, 3000, {AT_FLUSH, DOUBLE},
 		{AT_ONCE, DOUBLE}},
+	{"many between, L2.5", free_twice_with_many_between, 100 KB,
+		{AT_ONCE, DOUBLE}, {AT_ONCE, DOUBLE}},
+	{"many between, large", free_twice_with_many_between, 2048 KB,
+		{AT_ONCE, INVALID}, {AT_ONCE, INVALID}},
+	{"many between, huge", free_twice_with_many_between, 40960 KB,
+		{AT_ONCE, INVALID}, {AT_ONCE, INVALID}},
 	{"after a flush, tiny", free_twice_after_flush, 48, {AT_FLUSH, DOUBLE},
 		{AT_ONCE, DOUBLE}},
 	{"after a flush, L2", free_twice_after_flush, 3000, {AT_FLUSH, DOUBLE},
@@ -648,31 +707,21 @@ static const struct misuse misuses[] = {
 		{AT_ONCE, INVALID}},
 	{"stack", free_stack, 0, {AT_ONCE, INVALID},
 		{AT_ONCE, INVALID}},
-	{"static data", free_static, 0, {AT_ONCE, INVALID},
-		{AT_ONCE, INVALID}},
-	{"a mapping of the program's", free_own_mapping, 64 KB, {AT_ONCE, INVALID},
-		{AT_ONCE, INVALID}},
-	{"no longer mapped", free_unmapped, 2048 KB, {AT_ONCE, INVALID},
-		{AT_ONCE, INVALID}},
-	{"the number 16", free_number, 16, {AT_ONCE, INVALID},
-		{AT_ONCE, INVALID}},
-	{"the largest number", free_number, ~(size_t)0, {AT_ONCE, INVALID},
-		{AT_ONCE, INVALID}},
-	{"no canonical address", free_number, (size_t)1 << 47, {AT_ONCE, INVALID},
-		{AT_ONCE, INVALID}},
+	ONE_SIZE("static data", free_static_data, 0, INVALID),
+	ONE_SIZE("a mapping of the program's", free_own_mapping, 64 KB, INVALID),
+	ONE_SIZE("no longer mapped", free_unmapped, 2048 KB, INVALID),
+	ONE_SIZE("the number 16", free_number, 16, INVALID),
+	ONE_SIZE("the largest number", free_number, ~(size_t)0, INVALID),
+	ONE_SIZE("no canonical address", free_number, (size_t)1 << 47, INVALID),
 	{"an alias of a block, tiny", free_alias, 48, {AT_FLUSH, INVALID},
 		{AT_ONCE, INVALID}},
 	{"an alias of a block, L2", free_alias, 3000, {AT_FLUSH, INVALID},
 		{AT_ONCE, INVALID}},
-	{"an alias of a block, L2.5", free_alias, 100 KB, {AT_ONCE, INVALID},
-		{AT_ONCE, INVALID}},
-	{"an alias of a block, large", free_alias, 2048 KB, {AT_ONCE, INVALID},
-		{AT_ONCE, INVALID}},
-	{"an alias of a block, huge", free_alias, 40960 KB, {AT_ONCE, INVALID},
-		{AT_ONCE, INVALID}},
-	{"block of another malloc", free_block_of_other_malloc, 100,
-		{AT_ONCE, INVALID},
-		{AT_ONCE, INVALID}},
+	LARGER_SIZES("an alias of a block", free_alias, INVALID),
+	ONE_SIZE("block of another malloc", free_block_of_other_malloc, 100,
+		INVALID),
+	ONE_SIZE("block of another malloc, mapped", free_block_of_other_malloc,
+		2048 KB, INVALID),
 	{"realloc of the stack", realloc_stack, 100, {AT_ONCE, REALLOC},
 		{AT_ONCE, REALLOC}},
 	{"realloc of an interior, tiny", realloc_interior, 500,
@@ -685,8 +734,17 @@ static const struct misuse misuses[] = {
 		{AT_ONCE, REALLOC}, {AT_ONCE, REALLOC}},
 	{"realloc of an interior, huge", realloc_interior, 40960 KB,
 		{AT_ONCE, REALLOC}, {AT_ONCE, REALLOC}},
-	{"realloc of a number", realloc_number, 4096, {AT_ONCE, REALLOC},
-		{AT_ONCE, REALLOC}},
+	ONE_SIZE("realloc of a number", realloc_number, 4096, REALLOC),
+	ONE_SIZE("realloc of static data", realloc_static_data, 0, REALLOC),
+	ONE_SIZE("realloc of a mapping", realloc_own_mapping, 64 KB, REALLOC),
+	ONE_SIZE("realloc, no longer mapped", realloc_unmapped, 2048 KB, REALLOC),
+	ONE_SIZE("realloc, another malloc's", realloc_block_of_other_malloc, 100,
+		REALLOC),
+	ONE_SIZE("realloc, another malloc's, mapped",
+		realloc_block_of_other_malloc, 2048 KB, REALLOC),
+	ALL_SIZES("realloc of an alias", realloc_alias, REALLOC),
+	ALL_SIZES("realloc, heap destroyed", realloc_block_of_destroyed_heap,
+		REALLOC),
 	{"realloc after free, large", realloc_freed, 2048 KB, {AT_ONCE, REALLOC},
 		{AT_ONCE, REALLOC_FREED}},
 	{"realloc after free, L2.5", realloc_freed, 100 KB, {AT_ONCE, REALLOC},
@@ -696,6 +754,20 @@ static const struct misuse misuses[] = {
 		{AT_ONCE, USABLE_FREED}},
 	{"usable size of the stack", usable_size_of_stack, 0, {AT_ONCE, USABLE},
 		{AT_ONCE, USABLE}},
+	ONE_SIZE("usable size of a number", usable_size_of_number, 4096, USABLE),
+	ONE_SIZE("usable size of static data", usable_size_of_static_data, 0,
+		USABLE),
+	ONE_SIZE("usable size of a mapping", usable_size_of_own_mapping, 64 KB,
+		USABLE),
+	ONE_SIZE("usable size, no longer mapped", usable_size_of_unmapped,
+		2048 KB, USABLE),
+	ONE_SIZE("usable size, another malloc's",
+		usable_size_of_block_of_other_malloc, 100, USABLE),
+	ONE_SIZE("usable size, another malloc's, mapped",
+		usable_size_of_block_of_other_malloc, 2048 KB, USABLE),
+	ALL_SIZES("usable size of an alias", usable_size_of_alias, USABLE),
+	ALL_SIZES("usable size, heap destroyed",
+		usable_size_of_block_of_destroyed_heap, USABLE),
 	{"usable size of an interior, tiny", usable_size_of_interior, 500,
 		{AT_ONCE, USABLE}, {AT_ONCE, USABLE}},
 	{"usable size of an interior, L2", usable_size_of_interior, 3000,
@@ -829,20 +901,30 @@ static const struct misuse misuses[] = {
 	PAST_OF(new), PAST_OF(heap_malloc), PAST_OF(heap_realloc),
 	{"past the end, heap destroyed", past_heap_destroyed, 100, {NOTHING},
 		{AT_ONCE, "check", "write past the end"}},
-	{"free twice, first-class heap", free_heap_twice, 100,
+	{"free twice, heap, tiny", free_heap_twice, 48,
 		{AT_ONCE, DOUBLE}, {AT_ONCE, DOUBLE}},
-	{"block of a destroyed heap, tiny", free_of_destroyed_heap, 100,
-		{AT_ONCE, INVALID}, {AT_ONCE, INVALID}},
-	{"block of a destroyed heap, L2", free_of_destroyed_heap, 3000,
-		{AT_ONCE, INVALID}, {AT_ONCE, INVALID}},
-	{"block of a destroyed heap, L2.5", free_of_destroyed_heap, 100 KB,
-		{AT_ONCE, INVALID}, {AT_ONCE, INVALID}},
-	{"block of a destroyed heap, large", free_of_destroyed_heap, 2048 KB,
-		{AT_ONCE, INVALID}, {AT_ONCE, INVALID}},
-	{"block of a destroyed heap, huge", free_of_destroyed_heap, 40960 KB,
-		{AT_ONCE, INVALID}, {AT_ONCE, INVALID}},
-	{"free twice, before and after fork", free_in_child_again, 100,
+	{"free twice, heap, L2", free_heap_twice, 3000,
 		{AT_ONCE, DOUBLE}, {AT_ONCE, DOUBLE}},
+	{"free twice, heap, L2.5", free_heap_twice, 100 KB,
+		{AT_ONCE, DOUBLE}, {AT_ONCE, DOUBLE}},
+	{"free twice, heap, large", free_heap_twice, 2048 KB,
+		{AT_ONCE, INVALID}, {AT_ONCE, DOUBLE}},
+	{"free twice, heap, huge", free_heap_twice, 40960 KB,
+		{AT_ONCE, INVALID}, {AT_ONCE, INVALID}},
+	ALL_SIZES("interior, heap", free_heap_interior, INVALID),
+	ALL_SIZES("realloc in another heap", realloc_in_other_heap, OTHER_HEAP),
+	ALL_SIZES("block of a destroyed heap", free_block_of_destroyed_heap,
+		INVALID),
+	{"before and after fork, tiny", free_in_child_again, 48,
+		{AT_ONCE, DOUBLE}, {AT_ONCE, DOUBLE}},
+	{"before and after fork, L2", free_in_child_again, 3000,
+		{AT_ONCE, DOUBLE}, {AT_ONCE, DOUBLE}},
+	{"before and after fork, L2.5", free_in_child_again, 100 KB,
+		{AT_ONCE, DOUBLE}, {AT_ONCE, DOUBLE}},
+	{"before and after fork, large", free_in_child_again, 2048 KB,
+		{AT_ONCE, INVALID}, {AT_ONCE, DOUBLE}},
+	{"before and after fork, huge", free_in_child_again, 40960 KB,
+		{AT_ONCE, INVALID}, {AT_ONCE, INVALID}},
 	{"write past the end of a freed block", write_past_freed, 100,
 		{NOTHING}, {AT_ONCE, "check", "write after free"}},
 	{"write after free, with a handler", write_after_free_with_handler,
@@ -853,8 +935,16 @@ static const struct misuse misuses[] = {
 		{AT_ONCE, "free_sized", "wrong size"}},
 	{"free_sized of an aligned block", free_sized_of_aligned, 200,
 		{NOTHING}, {AT_ONCE, "free_sized", "wrong alignment"}},
-	{"free_sized twice", free_sized_twice, 48, {AT_ONCE, DOUBLE},
-		{AT_ONCE, "free_sized", "double free"}},
+	{"free_sized twice, tiny", free_sized_twice, 48, {AT_ONCE, DOUBLE},
+		{AT_ONCE, DOUBLE_SIZED}},
+	{"free_sized twice, L2", free_sized_twice, 3000, {AT_ONCE, DOUBLE},
+		{AT_ONCE, DOUBLE_SIZED}},
+	{"free_sized twice, L2.5", free_sized_twice, 100 KB, {AT_ONCE, DOUBLE},
+		{AT_ONCE, DOUBLE_SIZED}},
+	{"free_sized twice, large", free_sized_twice, 2048 KB,
+		{AT_ONCE, INVALID}, {AT_ONCE, DOUBLE_SIZED}},
+	{"free_sized twice, huge", free_sized_twice, 40960 KB,
+		{AT_ONCE, INVALID}, {AT_ONCE, "free_sized", "invalid pointer"}},
 	{"delete with a wrong size", delete_wrong_size, 48, {NOTHING},
 		{AT_ONCE, "free_sized", "wrong size"}},
 	{"delete with a wrong alignment", delete_wrong_alignment, 48,
