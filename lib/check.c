@@ -11,6 +11,7 @@
 #include "check.h"
 
 #include "alloc.h"
+#include "fault.h"
 #include "guard.h"
 #include "heap.h"
 #include "options.h"
@@ -51,14 +52,6 @@ bool hak_check_decide(void)
 	return LOAD_RELAXED(&hak_check_mode) == HAK_CHECK_ON;
 }
 
-static struct hak_origin origin_of(struct hak_caller caller)
-{
-	struct hak_stack_range none = { 0, 0 };
-
-	return hak_origin_walk(caller, hak_heap_is_constant(hak_heap)
-		? none : hak_heap->stack);
-}
-
 /* --- what a pointer is --- */
 
 struct search {
@@ -97,11 +90,13 @@ static bool was_block(uintptr_t address)
 {
 	const void *p = (const void *)address;
 	struct slab *slab = hak_page_map_slab(p);
+	size_t size;
 
 	if (slab == NULL || hak_page_map_is_alias(p) ||
 	    hak_page_map_code(p) == CODE_NONE || slab->bin >= BINS)
 		return false;
-	return (address - slab->base) % hak_bins[slab->bin].size == ALIGN_LEAST;
+	size = hak_bins[slab->bin].size;
+	return hak_guard_may_start((address - slab->base) % size, size);
 }
 
 /* Complain of a pointer that is no block; freed is what to say of one that
@@ -112,7 +107,7 @@ static HAK_COLD void complain(const char *function, const void *pointer,
 	struct search at = { .address = (uintptr_t)pointer };
 	struct hak_finding finding = { .function = function,
 		.what = "invalid pointer", .pointer = pointer,
-		.caller = origin_of(caller) };
+		.caller = hak_heap_origin(caller) };
 
 	search(&at);
 	finding.record = at.found;
@@ -126,7 +121,7 @@ static HAK_COLD void complain(const char *function, const void *pointer,
 
 static bool pools_alloc(struct hak_record *record, size_t spare, bool *zero)
 {
-	size_t room = hak_guard_room(record->size, record->align);
+	size_t room = hak_guard_room(record);
 	int saved = errno;
 	void *raw = NULL;
 
@@ -150,12 +145,14 @@ static bool pools_alloc(struct hak_record *record, size_t spare, bool *zero)
 static bool enter(const struct hak_record *record)
 {
 	struct hak_shelf *shelf = hak_shelf_of(record->block);
-	bool ok;
+	struct hak_record *entered;
 
 	hak_lock(&shelf->lock);
-	ok = hak_record_add(shelf, record);
+	entered = hak_record_add(shelf, record);
+	if (entered != NULL)
+		hak_guard_close(entered);
 	hak_unlock(&shelf->lock);
-	return ok;
+	return entered != NULL;
 }
 
 static void *take(const struct request *request)
@@ -166,13 +163,15 @@ static void *take(const struct request *request)
 
 	if (!pools_alloc(&record, request->spare, &zero))
 		return NULL;
-	record.made = origin_of(request->caller);
+	record.made = hak_heap_origin(request->caller);
 	hak_guard_new(&record, !request->zero);
 	if (!enter(&record) && !(hak_quarantine_empty() && enter(&record))) {
 		hak_pools_free((void *)record.raw);
 		errno = ENOMEM;
 		return NULL;
 	}
+	if (hak_guard_any())
+		hak_fault_watch();
 	if (request->zero && !zero)
 		__builtin_memset((void *)record.block, 0, record.size);
 	return (void *)record.block;
@@ -204,17 +203,19 @@ static const char *fault(const struct release *release,
 }
 
 /* The block is no longer the program's.  Returns what goes back to the pools
- * at once: a block of which the quarantine could not hold a few. */
+ * at once: a block of which the quarantine could not hold a few, unless its
+ * guard page stays closed. */
 static void *accept(struct hak_shelf *shelf, struct hak_record *record,
 	const struct release *release)
 {
 	void *raw = (void *)record->raw;
 
-	if (record->raw_size > hak_options.check_quarantine / 4) {
+	if (record->raw_size > hak_options.check_quarantine / 4 &&
+	    hak_guard_open(record)) {
 		hak_record_drop(shelf, record);
 		return raw;
 	}
-	record->unmade = origin_of(release->caller);
+	record->unmade = hak_heap_origin(release->caller);
 	record->freed = true;
 	if (release->told)
 		hak_guard_around(record);
@@ -257,7 +258,7 @@ static void release_block(struct release *release)
 	enum outcome outcome = try_release(release, &raw, &finding);
 
 	if (HAK_UNLIKELY(outcome == FAULTY)) {
-		finding.caller = origin_of(release->caller);
+		finding.caller = hak_heap_origin(release->caller);
 		hak_report(&finding);
 		release->told = true;
 		outcome = try_release(release, &raw, &finding);
@@ -312,13 +313,11 @@ static bool resize_in_place(const struct release *release, size_t size,
 	hak_lock(&shelf->lock);
 	record = hak_record_find(shelf, block);
 	ok = record != NULL && !record->freed &&
-		hak_guard_fits(record, size) &&
-		hak_guard_damage(record) == 0 && (must || stays(record, size));
+		hak_guard_damage(record) == 0 &&
+		(must || stays(record, size)) && hak_guard_resize(record, size);
 	if (ok) {
-		record->size = size;
 		record->align = MIN(record->align, ALIGN_LEAST);
-		record->made = origin_of(release->caller);
-		hak_guard_around(record);
+		record->made = hak_heap_origin(release->caller);
 	}
 	hak_unlock(&shelf->lock);
 	return ok;
@@ -502,7 +501,7 @@ HAK_COLD void *hak_check_heap_realloc(struct locked_heap *heap, void *block,
 	if (!look_up("heap_realloc", block, release.caller, &finding.record) ||
 	    finding.record.owner != heap) {
 		if (finding.record.block != 0) {
-			finding.caller = origin_of(release.caller);
+			finding.caller = hak_heap_origin(release.caller);
 			hak_report(&finding);
 		}
 		errno = EINVAL;

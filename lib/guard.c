@@ -1,11 +1,13 @@
 /*
- * guard.c: patterns around and in blocks.
+ * guard.c: patterns around and in blocks, and pages behind them.
  *
  * I1  The bytes of a live block are the program's: they are written when it is
  *     born and when it was freed, and read never.
  * I2  What is compared is what was written: at most GUARD_MOST bytes on either
  *     side, the whole of a freed block up to 1 MiB and the beginning of a
  *     longer one, so that what the program never touched stays without memory.
+ * I3  What the pools get back can be read and written: a guard page is closed
+ *     only while its block is recorded, under the shelf's lock.
  */
 #include "guard.h"
 
@@ -15,14 +17,43 @@
 #define GUARD_MOST 128
 #define FILL_MOST (64 * KIB)
 
-size_t hak_guard_room(size_t size, size_t align)
-{
-	size_t head = MAX(align, GUARD_LEAST);
+/* Each splits a mapping, and a process has 65530 of them unless its system
+ * allows more (vm.max_map_count): most must be left to the program. */
+#define PAGES_MOST 8192
 
-	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX / 2 ||
-	    size > PTRDIFF_MAX - head - GUARD_LEAST)
+/* Guard pages that are closed; relaxed. */
+static unsigned pages;
+
+static bool wants_page(const struct hak_record *record)
+{
+	return record->size > L2_MAX && record->owner == NULL;
+}
+
+size_t hak_guard_room(const struct hak_record *record)
+{
+	size_t head = MAX(record->align, GUARD_LEAST), tail = GUARD_LEAST;
+
+	/* One page to guard, and one to end at. */
+	if (wants_page(record))
+		tail = 2 * hak_page_size;
+	if (record->size > PTRDIFF_MAX || record->align > PTRDIFF_MAX / 2 ||
+	    record->size > PTRDIFF_MAX - head - tail)
 		return SIZE_MAX;
-	return head + size + GUARD_LEAST;
+	return head + record->size + tail;
+}
+
+bool hak_guard_may_start(size_t offset, size_t raw_size)
+{
+	if (raw_size <= L2_MAX)
+		return offset == GUARD_LEAST;
+	return IS_ALIGNED(offset, GUARD_LEAST) && offset >= GUARD_LEAST &&
+		offset < GUARD_LEAST + hak_page_size;
+}
+
+static uintptr_t end_of_room(const struct hak_record *record)
+{
+	return record->page != 0 ? record->page
+				 : record->raw + record->raw_size;
 }
 
 static void fill(uintptr_t at, size_t n, int byte)
@@ -53,22 +84,13 @@ static size_t head_bytes(const struct hak_record *record)
 
 static size_t tail_bytes(const struct hak_record *record)
 {
-	size_t left = record->raw + record->raw_size - record->block -
-		record->size;
-
-	return MIN(left, GUARD_MOST);
+	return MIN(end_of_room(record) - record->block - record->size,
+		GUARD_MOST);
 }
 
 static size_t filled_bytes(size_t size)
 {
 	return size <= L25_MAX ? size : FILL_MOST;
-}
-
-bool hak_guard_fits(const struct hak_record *record, size_t size)
-{
-	size_t left = record->raw + record->raw_size - record->block;
-
-	return size <= left - GUARD_LEAST;
 }
 
 void hak_guard_around(const struct hak_record *record)
@@ -79,12 +101,72 @@ void hak_guard_around(const struct hak_record *record)
 	fill(record->block + record->size, tail_bytes(record), GUARD_BYTE);
 }
 
+/* Where the block starts: at first as early as it can, then so late that it
+ * ends where that would have been in the same page. */
+static uintptr_t place(const struct hak_record *record)
+{
+	size_t align = MAX(record->align, GUARD_LEAST);
+	uintptr_t block = record->raw + align;
+
+	if (!wants_page(record))
+		return block;
+	return ALIGN_DOWN(ALIGN_UP(block + record->size, hak_page_size) -
+		record->size, align);
+}
+
 void hak_guard_new(struct hak_record *record, bool junk)
 {
-	record->block = record->raw + MAX(record->align, GUARD_LEAST);
+	record->block = place(record);
 	hak_guard_around(record);
 	if (junk)
 		fill(record->block, MIN(record->size, FILL_MOST), NEW_BYTE);
+}
+
+static bool close_page(uintptr_t page)
+{
+	if (__atomic_fetch_add(&pages, 1, __ATOMIC_RELAXED) < PAGES_MOST &&
+	    hak_os_forbid((void *)page, hak_page_size))
+		return true;
+	__atomic_fetch_sub(&pages, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+void hak_guard_close(struct hak_record *record)
+{
+	uintptr_t page = ALIGN_UP(record->block + record->size, hak_page_size);
+
+	if (wants_page(record) &&
+	    page + hak_page_size <= record->raw + record->raw_size &&
+	    close_page(page))
+		record->page = page;
+}
+
+bool hak_guard_any(void)
+{
+	return LOAD_RELAXED(&pages) != 0;
+}
+
+bool hak_guard_open(struct hak_record *record)
+{
+	if (record->page == 0)
+		return true;
+	if (!hak_os_commit((void *)record->page, hak_page_size))
+		return false;
+	__atomic_fetch_sub(&pages, 1, __ATOMIC_RELAXED);
+	record->page = 0;
+	return true;
+}
+
+bool hak_guard_resize(struct hak_record *record, size_t size)
+{
+	size_t room = record->raw + record->raw_size - record->block;
+
+	if (size > room - GUARD_LEAST || !hak_guard_open(record))
+		return false;
+	record->size = size;
+	hak_guard_close(record);
+	hak_guard_around(record);
+	return true;
 }
 
 uintptr_t hak_guard_damage(const struct hak_record *record)

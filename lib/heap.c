@@ -148,4 +148,12 @@ struct heap *hak_heap_for_free(void)
 	return NULL;
 }
 
+struct hak_origin hak_heap_origin(struct hak_caller caller)
+{
+	struct hak_stack_range none = { 0, 0 };
+
+	return hak_origin_walk(caller, hak_heap_is_constant(hak_heap)
+		? none : hak_heap->stack);
+}
+
 HAK_EXPOSE(hak_note_heap_chunk_bytes, chunk_bytes);

@@ -177,14 +177,23 @@ void *hak_os_map(size_t size, size_t align)
 	return map_aligned(size, align, PROT_READ | PROT_WRITE);
 }
 
-bool hak_os_commit(void *start, size_t size)
+static bool protect(void *start, size_t size, int rights)
 {
 	int saved = errno;
-	bool ok = KERNEL(SYS_mprotect, start, size,
-		PROT_READ | PROT_WRITE) == 0;
+	bool ok = KERNEL(SYS_mprotect, start, size, rights) == 0;
 
 	errno = saved;
 	return ok;
+}
+
+bool hak_os_commit(void *start, size_t size)
+{
+	return protect(start, size, PROT_READ | PROT_WRITE);
+}
+
+bool hak_os_forbid(void *start, size_t size)
+{
+	return protect(start, size, PROT_NONE);
 }
 
 bool hak_os_purge(void *start, size_t size)

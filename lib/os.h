@@ -20,6 +20,8 @@ void hak_os_init(size_t page_size);
 void *hak_os_reserve(size_t size, size_t align);
 /* Open a reserved range for reading and writing. */
 bool hak_os_commit(void *start, size_t size);
+/* Nobody may touch whole pages until they are committed again. */
+bool hak_os_forbid(void *start, size_t size);
 /* Zeroed readable and writable memory, aligned; NULL on failure. */
 void *hak_os_map(size_t size, size_t align);
 /* False when the kernel keeps the range, as at the limit of mappings. */

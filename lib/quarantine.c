@@ -5,6 +5,7 @@
  *     destroys a heap holds it, so none of the heap's is on its way to the
  *     pools then.
  * I2  A report is made with no lock held.
+ * I3  A block whose guard page the kernel will not open stays.
  *
  * Whoever holds the lock may come here again, through what the C library calls
  * when a heap is born: it never waits for itself.
@@ -16,7 +17,26 @@
 #include "options.h"
 #include "report.h"
 
-/* The oldest block of a shelf goes back to its pool; false: there is none. */
+/* The end of a freed block's record: what goes back to the pools, or NULL when
+ * it has to stay. */
+static void *forget(struct hak_shelf *shelf, struct hak_record *record,
+	bool told)
+{
+	void *raw = NULL;
+
+	hak_lock(&shelf->lock);
+	if (hak_guard_open(record)) {
+		raw = (void *)record->raw;
+		hak_record_drop(shelf, record);
+	} else {
+		record->told = told;
+		hak_record_push(shelf, record);
+	}
+	hak_unlock(&shelf->lock);
+	return raw;
+}
+
+/* The oldest block of a shelf goes back to its pool; false: none did. */
 static bool let_out(struct hak_shelf *shelf, struct hak_finding *finding)
 {
 	struct hak_record *record;
@@ -36,12 +56,10 @@ static bool let_out(struct hak_shelf *shelf, struct hak_finding *finding)
 		finding->record = *record;
 		finding->pointer = (void *)record->block;
 	}
-	raw = (void *)record->raw;
-	hak_lock(&shelf->lock);
-	hak_record_drop(shelf, record);
-	hak_unlock(&shelf->lock);
-	hak_pools_free(raw);
-	return true;
+	raw = forget(shelf, record, told || finding->damage != 0);
+	if (raw != NULL)
+		hak_pools_free(raw);
+	return raw != NULL;
 }
 
 /* Down to so many bytes, from all shelves in turn, or to the first block that

@@ -204,19 +204,20 @@ static bool has_room(struct hak_shelf *shelf)
 	return shelf->chunks != NULL || add_chunk(shelf);
 }
 
-bool hak_record_add(struct hak_shelf *shelf, const struct hak_record *record)
+struct hak_record *hak_record_add(struct hak_shelf *shelf,
+	const struct hak_record *record)
 {
 	struct hak_record *to;
 
 	if (!has_room(shelf))
-		return false;
+		return NULL;
 	if (shelf->count >> shelf->bits != 0)
 		grow(shelf);
 	to = record_take(shelf);
 	*to = *record;
 	link_in(shelf, to);
 	shelf->count++;
-	return true;
+	return to;
 }
 
 struct hak_record *hak_record_find(struct hak_shelf *shelf, uintptr_t block)

@@ -33,6 +33,8 @@ struct hak_record {
 	/* What the pools gave; block lies in it. */
 	uintptr_t raw;
 	size_t raw_size;
+	/* The guard page behind the block, or 0. */
+	uintptr_t page;
 	/* The locked heap that it is of, or NULL. */
 	struct locked_heap *owner;
 	bool freed;
@@ -65,8 +67,9 @@ extern struct hak_lock hak_quarantine_lock;
 
 struct hak_shelf *hak_shelf_of(uintptr_t block);
 
-/* A record in the shelf, by a copy of what is given; false without memory. */
-bool hak_record_add(struct hak_shelf *shelf, const struct hak_record *record);
+/* A record in the shelf, a copy of what is given; NULL without memory. */
+struct hak_record *hak_record_add(struct hak_shelf *shelf,
+	const struct hak_record *record);
 struct hak_record *hak_record_find(struct hak_shelf *shelf, uintptr_t block);
 /* Forget it. */
 void hak_record_drop(struct hak_shelf *shelf, struct hak_record *record);

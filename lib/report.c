@@ -73,7 +73,8 @@ HAK_COLD void hak_report(const struct hak_finding *finding)
 		say_block(finding);
 	if (finding->argument != NULL)
 		say_argument(finding->argument, finding->value);
-	say_origin("called by:", &finding->caller);
+	say_origin(finding->by != NULL ? finding->by : "called by:",
+		&finding->caller);
 	if (finding->record.block != 0) {
 		say_origin("allocated by:", &finding->record.made);
 		say_origin("freed by:", &finding->record.unmade);

@@ -17,8 +17,10 @@ struct hak_finding {
 	/* A wrong argument's name and value, or NULL. */
 	const char *argument;
 	size_t value;
-	/* Who called; nobody where the first frame is NULL. */
+	/* Who called, or what the line says instead of "called by:"; nobody where
+	 * the first frame is NULL. */
 	struct hak_origin caller;
+	const char *by;
 };
 
 /* Does with it what HAKMEM_INVALID_FREE says; no lock may be held. */

@@ -272,6 +272,35 @@ static void write_past_end_of_resized(size_t n)
 	free(names(p));
 }
 
+/* The end of a page, where n is a multiple of 16. */
+static void write_past_page(size_t n)
+{
+	unsigned char *end = names(block(n) + n);
+
+	*end ^= 1;
+}
+
+static void read_past_page(size_t n)
+{
+	*(volatile unsigned char *)names(block(n) + n);
+}
+
+static void write_past_page_of_resized(size_t n)
+{
+	unsigned char *end = names((unsigned char *)realloc(block(n / 2), n) + n);
+
+	*end ^= 1;
+}
+
+static void read_past_page_of_freed(size_t n)
+{
+	unsigned char *p = block(n);
+
+	named[0] = p + n;
+	free(p);
+	*(volatile unsigned char *)named[0];
+}
+
 static void write_past_end_and_keep(size_t n)
 {
 	unsigned char *p = names(block(n));
@@ -569,6 +598,7 @@ static void write_after_free_with_handler(size_t n)
 #define USABLE_FREED "usable_size", "freed block"
 #define PAST "free", "write past the end"
 #define BEFORE "free", "write before the start"
+#define ACCESS "check", "access past the end"
 #define NOTHING NEVER, "", ""
 #define OTHER_HEAP "heap_realloc", "block of another heap"
 #define KB *1024
@@ -827,6 +857,19 @@ static const struct misuse misuses[] = {
 		{NOTHING}, {AT_ONCE, PAST}},
 	{"past the end after realloc, huge", write_past_end_of_resized, 40000001,
 		{NOTHING}, {AT_ONCE, PAST}},
+#define AT_PAGE(function, region, n)                                           \
+	{#function ", " region, function, n, {NOTHING}, {AT_ONCE, ACCESS}}
+	AT_PAGE(write_past_page, "L2.5", 100 KB),
+	AT_PAGE(write_past_page, "large", 2048 KB),
+	AT_PAGE(write_past_page, "huge", 40960 KB),
+	AT_PAGE(read_past_page, "L2.5", 100 KB),
+	AT_PAGE(read_past_page, "large", 2048 KB),
+	AT_PAGE(read_past_page, "huge", 40960 KB),
+	AT_PAGE(write_past_page_of_resized, "L2.5", 100 KB),
+	AT_PAGE(write_past_page_of_resized, "large", 2048 KB),
+	AT_PAGE(write_past_page_of_resized, "huge", 40960 KB),
+	AT_PAGE(read_past_page_of_freed, "L2.5", 100 KB),
+	AT_PAGE(read_past_page_of_freed, "large", 2048 KB),
 	{"past the end, not freed, tiny", write_past_end_and_keep, 48,
 		{NOTHING}, {AT_FLUSH, "check", "write past the end"}},
 	{"past the end, not freed, 8 bytes", write_past_end_and_keep, 8,

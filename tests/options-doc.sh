@@ -174,4 +174,5 @@ states bin_slabs.c MAPPINGS_MAX Beyond
 states guard.c GUARD_LEAST 'At least'
 states guard.c GUARD_MOST 'writes are seen up to'
 states guard.c FILL_MOST 'both for at most'
+states guard.c PAGES_MOST 'process has 65530: beyond'
 done_testing

@@ -29,6 +29,14 @@ static const int of_the_library[] = {
 	SYS_sched_getaffinity,
 };
 
+/* The same with HAKMEM_CHECK, but for the map, which the threads here have read
+ * before; without it, none. */
+static const int when_checked[] = {
+	SYS_rt_sigaction,
+	SYS_sched_yield,
+};
+static int checked;
+
 /* What ends the program and its threads, and joins them. */
 static const int of_the_test[] = {
 	SYS_exit,
@@ -39,13 +47,17 @@ static const int of_the_test[] = {
 
 #define ALLOW(number, n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), (n), 0)
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-#define CALLS (COUNT(of_the_library) + COUNT(of_the_test))
+#define CALLS                                                                  \
+	(COUNT(of_the_library) + COUNT(of_the_test) + COUNT(when_checked))
 
 static int call_of(size_t i)
 {
-	return i < COUNT(of_the_library)
-		       ? of_the_library[i]
-		       : of_the_test[i - COUNT(of_the_library)];
+	if (i < COUNT(of_the_library))
+		return of_the_library[i];
+	i -= COUNT(of_the_library);
+	if (i < COUNT(of_the_test))
+		return of_the_test[i];
+	return checked ? when_checked[i - COUNT(of_the_test)] : of_the_test[0];
 }
 
 /* For all threads of the process. */
@@ -71,6 +83,12 @@ static void forbid_others(void)
 
 static pthread_barrier_t start;
 
+static void read_map(void)
+{
+	if (checked)
+		hakmem_free(hakmem_malloc(1));
+}
+
 static void *use(void *arg)
 {
 	static const size_t sizes[] = {16, 300, 5000, 70000, 3 << 20, 40 << 20};
@@ -78,6 +96,7 @@ static void *use(void *arg)
 
 	/* Once when the thread is set up, once when the filter is. */
 	if (arg != NULL) {
+		read_map();
 		pthread_barrier_wait(&start);
 		pthread_barrier_wait(&start);
 	}
@@ -107,11 +126,20 @@ static void allowed(void)
 	if (pthread_create(&other, NULL, use, &start) != 0)
 		_exit(78);
 	pthread_barrier_wait(&start);
+	read_map();
 	forbid_others();
 	pthread_barrier_wait(&start);
 	use(NULL);
 	pthread_join(other, NULL);
 	_exit(0);
+}
+
+/* The options are read when the program starts. */
+static void allowed_checked(void)
+{
+	setenv("HAKMEM_CHECK", "1", 1);
+	execl("/proc/self/exe", "seccomp", "checked", (char *)NULL);
+	_exit(79);
 }
 
 static void forbidden(void)
@@ -121,23 +149,30 @@ static void forbidden(void)
 	_exit(0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char errors[256];
 	int status;
 
 	if (WATCHED)
 		skip_all("a sanitizer makes calls of its own");
-	plan(2);
+	(void)argv;
+	checked = argc > 1;
+	if (checked)
+		allowed();
+	plan(3);
 	tap_child(forbidden, &status, errors, sizeof errors);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
-		skip(2, "no seccomp here");
+		skip(3, "no seccomp here");
 		return done();
 	}
 	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS,
 		"another call ends the program");
 	tap_child(allowed, &status, errors, sizeof errors);
 	ok(status == 0, "the library makes no call but those listed");
+	diag("status %#x %s", (unsigned)status, errors);
+	tap_child(allowed_checked, &status, errors, sizeof errors);
+	ok(status == 0, "nor with HAKMEM_CHECK");
 	diag("status %#x %s", (unsigned)status, errors);
 	return done();
 }

@@ -1,0 +1,112 @@
+/*
+ * fault.c: the handler of SIGSEGV that says whose guard page was touched.
+ *
+ * Whatever it finds, the signal then does what it does without a handler: the
+ * access is repeated, and the process ends where it happened, for a debugger or
+ * a core file to show.
+ *
+ * It runs in the midst of whatever the program did, so it waits for a lock only
+ * for a while.
+ */
+#define _GNU_SOURCE /* REG_RIP */
+
+#include "fault.h"
+
+#include "guard.h"
+#include "heap.h"
+#include "report.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <ucontext.h>
+
+struct search {
+	uintptr_t address;
+	struct hak_record found;
+};
+
+static bool is_elsewhere(struct hak_shelf *shelf, struct hak_record *record,
+	void *arg)
+{
+	struct search *search = arg;
+
+	(void)shelf;
+	if (!hak_guard_is_page_of(record, search->address))
+		return true;
+	search->found = *record;
+	return false;
+}
+
+static void search(struct search *search)
+{
+	for (unsigned i = 0; i < SHELVES && search->found.block == 0; i++) {
+		struct hak_shelf *shelf = &hak_shelves[i];
+
+		if (!hak_lock_patiently(&shelf->lock))
+			continue;
+		hak_records_visit(shelf, is_elsewhere, search);
+		hak_unlock(&shelf->lock);
+	}
+}
+
+/* The instruction that did it, as a call whose return address is behind it. */
+static struct hak_caller culprit(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+	const greg_t *regs = context->uc_mcontext.gregs;
+
+	return (struct hak_caller){ (const void *)(regs[REG_RIP] + 1),
+		(const void *)regs[REG_RBP] };
+#elif defined(__aarch64__)
+	const mcontext_t *regs = &context->uc_mcontext;
+
+	return (struct hak_caller){ (const void *)(regs->pc + 1),
+		(const void *)regs->regs[29] };
+#else
+	(void)context;
+	return (struct hak_caller){ NULL, NULL };
+#endif
+}
+
+static void tell(const siginfo_t *info, const ucontext_t *context)
+{
+	struct search at = { .address = (uintptr_t)info->si_addr };
+	struct hak_finding finding = { .function = "check",
+		.what = "access past the end", .pointer = info->si_addr,
+		.by = "accessed by:" };
+
+	search(&at);
+	if (at.found.block == 0)
+		return;
+	finding.record = at.found;
+	finding.caller = hak_heap_origin(culprit(context));
+	hak_report(&finding);
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	struct sigaction none = { .sa_handler = SIG_DFL };
+	int saved = errno;
+
+	if (info->si_code == SEGV_ACCERR)
+		tell(info, context);
+	sigaction(number, &none, NULL);
+	/* One that was sent is not repeated by going on. */
+	if (info->si_code <= 0)
+		raise(number);
+	errno = saved;
+}
+
+void hak_fault_watch(void)
+{
+	static unsigned watching; /* relaxed */
+	struct sigaction ours = { .sa_sigaction = on_fault,
+		.sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct sigaction old;
+
+	if (LOAD_RELAXED(&watching) ||
+	    __atomic_exchange_n(&watching, 1, __ATOMIC_RELAXED))
+		return;
+	if (sigaction(SIGSEGV, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+		sigaction(SIGSEGV, &ours, NULL);
+}
