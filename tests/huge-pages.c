@@ -74,6 +74,6 @@ int main(int argc, char **argv)
 	give_back_at_random(0);
 	take(BLOCKS / 2);
 	kib = advised_kib();
-	ok(kib > MOST / 8, "half is taken again: %ld KiB are", kib);
+	ok(kib > MOST / 32, "half is taken again: %ld KiB are", kib);
 	return done();
 }
