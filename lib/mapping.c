@@ -171,7 +171,7 @@ void hak_mapping_put(struct slab *slab)
 	size_t bytes = bytes_of(slab);
 
 	publish(slab, 0, false);
-	hak_os_discard(start, MAX(bytes, slab->room));
+	hak_os_discard_block(start, MAX(bytes, slab->room));
 	put_descriptor(slab);
 }
 

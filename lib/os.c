@@ -41,8 +41,11 @@ static size_t purged_bytes;
 static bool refused(long number)
 {
 	struct hak_os_inject *inject = &hak_os_inject;
-	unsigned n = __atomic_add_fetch(&inject->calls, 1, __ATOMIC_RELAXED);
+	unsigned n;
 
+	if (inject->only != 0 && inject->only != number)
+		return false;
+	n = __atomic_add_fetch(&inject->calls, 1, __ATOMIC_RELAXED);
 	if (n < inject->first || n > inject->last)
 		return false;
 	STORE_RELAXED(&inject->number, number);
@@ -76,30 +79,120 @@ bool hak_os_unmap(void *start, size_t size)
 	return ok;
 }
 
-/* Ranges that the kernel would not take back; start 0 is a free place.  A
- * process at its limit of mappings cannot give up the middle of one. */
-static struct {
+/*
+ * Ranges that the kernel would not take back; start 0 is a free place.  A
+ * process at its limit of mappings cannot give up the middle of one, so no two
+ * of them touch: what has become an end can be given up.  The first page of
+ * notes is always there; others come from the kernel or, when that gives
+ * nothing either, are the first page of what is owed, and stay.
+ */
+struct owed {
 	uintptr_t start;
 	size_t size;
-} owed[256];
+};
+
+#define OWED_PLACES ((4096 - sizeof(void *)) / sizeof(struct owed))
+
+struct owed_page {
+	struct owed_page *next;
+	struct owed range[OWED_PLACES];
+};
+
+static struct owed_page owed_pages;
 /* How many: read relaxed, by who has just given something back. */
 static unsigned owed_count;
+/* How many were offered again before the kernel refused one. */
+static unsigned owed_offered;
 
 struct hak_lock hak_owed_lock = HAK_LOCK_INIT(RANK_OWED);
 
-static void owe(void *start, size_t size)
+static void forget(struct owed *owed)
 {
+	owed->start = 0;
+	STORE_RELAXED(&owed_count, owed_count - 1);
+}
+
+/* Take up those that touch the range; returns a free place, if there is one. */
+static struct owed *join(struct owed *range)
+{
+	struct owed *place = NULL;
+
+	for (struct owed_page *page = &owed_pages; page != NULL;
+	     page = page->next)
+		for (size_t i = 0; i < OWED_PLACES; i++) {
+			struct owed *other = &page->range[i];
+			bool below = other->start + other->size == range->start;
+
+			if (other->start != 0 &&
+			    (below || range->start + range->size ==
+					    other->start)) {
+				if (below)
+					range->start = other->start;
+				range->size += other->size;
+				forget(other);
+			}
+			if (other->start == 0 && place == NULL)
+				place = other;
+		}
+	return place;
+}
+
+/* A page for notes; out of the range if it must be and can be. */
+static struct owed *add_places(struct owed *range, bool writable)
+{
+	struct owed_page *page = map_anywhere(hak_page_size,
+		PROT_READ | PROT_WRITE);
+
+	if (page == NULL && !writable)
+		return NULL;
+	if (page == NULL) {
+		page = (struct owed_page *)range->start;
+		__builtin_memset(page, 0, sizeof *page);
+		range->start += hak_page_size;
+		range->size -= hak_page_size;
+	}
+	page->next = owed_pages.next;
+	owed_pages.next = page;
+	return &page->range[0];
+}
+
+static void owe(void *start, size_t size, bool writable)
+{
+	struct owed range = { (uintptr_t)start, size }, *place;
+
 	hak_os_purge(start, size);
 	hak_lock(&hak_owed_lock);
-	for (size_t i = 0; i < COUNT_OF(owed); i++) {
-		if (owed[i].start != 0)
-			continue;
-		owed[i].start = (uintptr_t)start;
-		owed[i].size = size;
+	place = join(&range);
+	if (place == NULL)
+		place = add_places(&range, writable);
+	if (place != NULL && range.size != 0) {
+		*place = range;
 		STORE_RELAXED(&owed_count, owed_count + 1);
-		break;
 	}
 	hak_unlock(&hak_owed_lock);
+}
+
+/* Until one is refused: each such call is in vain, and next time it is the turn
+ * of those behind it. */
+static bool offer_after(unsigned skipped)
+{
+	unsigned n = 0;
+
+	for (struct owed_page *page = &owed_pages; page != NULL;
+	     page = page->next)
+		for (size_t i = 0; i < OWED_PLACES; i++) {
+			struct owed *owed = &page->range[i];
+
+			if (owed->start == 0 || n++ < skipped)
+				continue;
+			owed_offered = n;
+			if (!hak_os_unmap((void *)owed->start, owed->size))
+				return false;
+			forget(owed);
+			n--;
+		}
+	owed_offered = 0;
+	return true;
 }
 
 void hak_os_settle(void)
@@ -107,25 +200,29 @@ void hak_os_settle(void)
 	if (HAK_LIKELY(LOAD_RELAXED(&owed_count) == 0))
 		return;
 	hak_lock(&hak_owed_lock);
-	for (size_t i = 0; i < COUNT_OF(owed); i++) {
-		if (owed[i].start == 0)
-			continue;
-		if (!hak_os_unmap((void *)owed[i].start, owed[i].size))
-			break;
-		owed[i].start = 0;
-		STORE_RELAXED(&owed_count, owed_count - 1);
-	}
+	if (offer_after(owed_offered) && owed_count != 0)
+		offer_after(0);
 	hak_unlock(&hak_owed_lock);
 }
 
-void hak_os_discard(void *start, size_t size)
+static void discard(void *start, size_t size, bool writable)
 {
 	if (size == 0)
 		return;
 	if (hak_os_unmap(start, size))
 		hak_os_settle();
 	else
-		owe(start, size);
+		owe(start, size, writable);
+}
+
+void hak_os_discard(void *start, size_t size)
+{
+	discard(start, size, false);
+}
+
+void hak_os_discard_block(void *start, size_t size)
+{
+	discard(start, size, true);
 }
 
 /* Over-reserve and trim: only where the first try is not aligned by luck. */

@@ -29,6 +29,8 @@ bool hak_os_unmap(void *start, size_t size);
 /* The same for ranges that nobody wants any more: what the kernel will not
  * take now loses its pages, and is offered again later. */
 void hak_os_discard(void *start, size_t size);
+/* The same of one whose first page can be written. */
+void hak_os_discard_block(void *start, size_t size);
 /* Offer again what is owed. */
 void hak_os_settle(void);
 extern struct hak_lock hak_owed_lock;
@@ -43,13 +45,14 @@ bool hak_os_move(void *from, size_t old_size, void *to, size_t new_size);
 /* Move the pages onto an equal range; the old range stays and reads zero. */
 bool hak_os_move_pages(void *from, void *to, size_t size);
 /* Tests have the calls first to last fail with ENOMEM, counted from 1; those
- * that replace a target after that is gone, if late is set.  number is the
- * system call that failed last. */
+ * that replace a target after that is gone, if late is set.  only is the system
+ * call that counts and fails, 0 for all; number the one that failed last. */
 struct hak_os_inject {
 	unsigned calls;
 	unsigned first;
 	unsigned last;
 	bool late;
+	long only;
 	long number;
 };
 

@@ -1,7 +1,8 @@
 /*
  * The kernel refuses: a program in which the n-th memory system call fails,
  * for n = 1, 2, 3, ... until none does; then one in which all calls from the
- * n-th on fail for a while.
+ * n-th on fail for a while; then one in which they fail to its end, all of them
+ * or those of one kind.
  *
  * Whatever fails, a call gives a good block or NULL with ENOMEM, blocks keep
  * their contents, no lock stays held, and once memory is there again all is
@@ -36,6 +37,7 @@
 
 #define BLOCKS 64
 #define POINTS_MAX 2000
+#define ENDLESS UINT32_MAX
 
 struct block {
 	unsigned char *at;
@@ -206,7 +208,8 @@ static void program(void)
 }
 
 /* Address space, but for arenas: those that are smaller because a large one
- * was refused stay, and more of them are needed. */
+ * was refused stay, and more of them are needed; and but for descriptors and
+ * the page map, which grow with it. */
 static size_t pages_mapped(void)
 {
 	unsigned long pages = 0;
@@ -215,7 +218,8 @@ static size_t pages_mapped(void)
 	if (file == NULL || fscanf(file, "%lu", &pages) != 1)
 		bail("/proc/self/statm cannot be read");
 	fclose(file);
-	return pages - hak_arena_reserved_bytes() / hak_page_size;
+	return pages - (hak_arena_reserved_bytes() + hak_mapping_meta_bytes() +
+			hak_page_map_bytes()) / hak_page_size;
 }
 
 static void *all_locks(void *arg)
@@ -276,6 +280,7 @@ static struct report {
 
 static unsigned first, length, stride = 19;
 static bool late;
+static long only;
 static size_t pages_without;
 
 /* A run that hangs is ended after 60 ticks, not after 60 seconds: a process
@@ -289,7 +294,23 @@ static void tick(int signal)
 		abort();
 }
 
-static void run(void)
+static void refuse(void)
+{
+	hak_os_inject.first = first;
+	hak_os_inject.last = length == ENDLESS ? UINT32_MAX : first + length - 1;
+	hak_os_inject.late = late;
+	hak_os_inject.only = only;
+}
+
+/* Nothing fails from here on. */
+static void relent(void)
+{
+	hak_os_inject.first = hak_os_inject.last = UINT32_MAX;
+	hak_os_inject.late = false;
+	hak_os_inject.only = 0;
+}
+
+static void run_with(void (*steps)(void))
 {
 	static const struct itimerval second = {{1, 0}, {1, 0}};
 	struct sigaction action = {.sa_handler = tick, .sa_flags = SA_RESTART};
@@ -297,20 +318,58 @@ static void run(void)
 	alarm(0);
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &second, NULL);
-	hak_os_inject.first = first;
-	hak_os_inject.last = first + length - 1;
-	hak_os_inject.late = late;
-	program();
+	steps();
 	report->calls = hak_os_inject.calls;
-	/* Nothing fails from here on. */
-	hak_os_inject.first = hak_os_inject.last = UINT32_MAX;
-	hak_os_inject.late = false;
+	relent();
 	check_end();
 	report->pages = pages_mapped();
 	if (pages_without != 0 &&
 		report->pages > pages_without + 1024)
 		wrong("%zu pages of address space are left behind",
 			report->pages - pages_without);
+}
+
+static void steps_refused(void)
+{
+	refuse();
+	program();
+}
+
+static void run(void)
+{
+	run_with(steps_refused);
+}
+
+/* More ranges than anybody reckons with that the kernel will not take. */
+enum { MANY = 600 };
+
+static void take_many(void **many)
+{
+	for (unsigned i = 0; i < MANY; i++)
+		got(many[i] = hakmem_malloc((size_t)33 << 20));
+}
+
+static void free_many(void **many)
+{
+	/* Every second one first: none lies beside another. */
+	for (unsigned i = 0; i < 2 * MANY; i += 2)
+		hakmem_free(many[i < MANY ? i : i - MANY + 1]);
+}
+
+static void steps_many_refused(void)
+{
+	static void *many[MANY];
+
+	take_many(many);
+	refuse();
+	free_many(many);
+	take_many(many);
+	free_many(many);
+}
+
+static void run_many(void)
+{
+	run_with(steps_many_refused);
 }
 
 static unsigned run_all(const char *name)
@@ -332,6 +391,42 @@ static unsigned run_all(const char *name)
 	return 0;
 }
 
+/* From some call on the kernel refuses until the program is over. */
+static void refuse_for_good(void)
+{
+	static const struct {
+		const char *name;
+		long number;
+	} kinds[] = {{"mmap", SYS_mmap}, {"munmap", SYS_munmap},
+		{"mprotect", SYS_mprotect}, {"madvise", SYS_madvise},
+		{"mremap", SYS_mremap}, {"any call", 0}};
+
+	length = ENDLESS;
+	for (size_t i = 0; i < 6; i++) {
+		unsigned n;
+
+		only = kinds[i].number;
+		n = run_all(kinds[i].name);
+		ok(n > 0, "%s fails for good, of %u", kinds[i].name, n);
+	}
+	only = 0;
+}
+
+/* The room of thousands of blocks is owed, and given back in the end. */
+static void refuse_many(const char *name, long number)
+{
+	char errors[256];
+	int status;
+
+	first = 1;
+	length = ENDLESS;
+	only = number;
+	tap_child(run_many, &status, errors, sizeof errors);
+	ok(status == 0, "%s fails for good, %d mappings are freed", name, MANY);
+	diag("%s", errors);
+	only = 0;
+}
+
 /* "inject all": from each call on, not from some. */
 int main(int argc, char **argv)
 {
@@ -340,7 +435,7 @@ int main(int argc, char **argv)
 	char errors[256];
 	int status;
 
-	plan(5);
+	plan(13);
 	if (CHECKED)
 		setenv("HAKMEM_CHECK", "1", 1);
 	else
@@ -369,6 +464,12 @@ int main(int argc, char **argv)
 	length = 1;
 	late = true;
 	ok(run_all("late") > 20, "a failed move has unmapped its target");
+	late = false;
+	refuse_for_good();
+	/* They are many, and each is touched. */
+	setenv("HAKMEM_THP", "never", 1);
+	refuse_many("munmap", SYS_munmap);
+	refuse_many("any call", 0);
 	diag("%u points", points);
 	return done();
 }
