@@ -305,6 +305,57 @@ else
 fi
 kill -9 "$other"
 
+# --- Threads that end before the process ----------------------------------------
+
+# The main thread first, then the second, when it is told to, and the third.
+cat >"$scratch/outlived.py" <<'PYTHON'
+import ctypes, os, sys, threading
+def until_told():
+    sys.stdin.buffer.raw.read(1)
+def longest():
+    second.join()
+    until_told()
+    os._exit(0)
+second = threading.Thread(target=until_told)
+second.start()
+threading.Thread(target=longest).start()
+ctypes.CDLL(None).pthread_exit(None)
+PYTHON
+LD_PRELOAD=$library python3 "$scratch/outlived.py" <"$scratch/fifo" &
+process=$!
+exec 9>"$scratch/fifo"
+# Whether so many of its threads live.
+threads_are() {
+	tries=0
+	while [ "$(cat "/proc/$process"/task/*/stat 2>/dev/null |
+		sed 's/.*) //' | grep -c '^[RSD]')" != "$1" ] ||
+		[ -s "/proc/$process/maps" ]; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 100 ] || return
+		sleep 0.1
+	done
+}
+ok "a process whose main thread has ended" threads_are 2
+ok "has statistics" stat_of "$process"
+is "$(stat_of --json "$process" | python3 -c '
+import json, sys
+all = json.load(sys.stdin)
+print(all["pid"], all["left_out"], all["memory"]["resident_bytes"] > 1 << 20)')" \
+	"$process 0 True" "all of them"
+rm "$scratch/watch"
+"$hakmem" stat --watch=0.05 "$process" >"$scratch/watch" 2>"$scratch/err" 9>&- &
+watcher=$!
+wait_for "$scratch/watch"
+printf 1 >&9
+ok "and when another thread ends" threads_are 1
+: >"$scratch/watch"
+wait_for "$scratch/watch"
+ok "it is watched on" test -s "$scratch/watch"
+printf 1 >&9
+exec 9>&-
+wait "$watcher"
+is "$?:$(cat "$scratch/err")" "0:" "to its end"
+
 # --- Another program in the same process --------------------------------------
 
 LD_PRELOAD=$library sh -c 'read -r _ && exec sleep 100' <"$scratch/fifo" &

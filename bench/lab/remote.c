@@ -12,6 +12,7 @@
 
 #include "remote.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,7 @@ enum { TRIES = 20, HEAPS_MOST = 1 << 20, ARENAS_MOST = 1 << 20 };
 
 struct remote {
 	pid_t pid;
+	pid_t task; /* the thread that its memory is read by */
 	int alike; /* its note has the slots that we know */
 	uintptr_t slot[NOTE_SLOTS];
 	int pagemap; /* -1: may not be read */
@@ -39,24 +41,75 @@ struct remote {
 	size_t unseen; /* bytes that may still be looked at for residence */
 };
 
-/* 1, or 0 with errno. */
-static int peek(pid_t pid, uintptr_t from, void *to, size_t size)
+/* ---- its memory ---- */
+
+/* Of address space; a thread that has ended has none. */
+static unsigned long pages_of(pid_t task)
+{
+	char path[64];
+	unsigned long pages = 0;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%d/statm", (int)task);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%lu", &pages) != 1)
+		pages = 0;
+	fclose(file);
+	return pages;
+}
+
+/* Any thread will do, and the first may have ended before the process: 1, or
+ * 0 if the process has no memory. */
+static int find_task(struct remote *remote)
+{
+	char path[64];
+	struct dirent *entry;
+	pid_t found = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof path, "/proc/%d/task", (int)remote->pid);
+	tasks = opendir(path);
+	while (tasks && !found && (entry = readdir(tasks)))
+		if (pages_of(atoi(entry->d_name)) != 0)
+			found = atoi(entry->d_name);
+	if (tasks)
+		closedir(tasks);
+	remote->task = found ? found : remote->pid;
+	return found != 0;
+}
+
+static int peek_once(pid_t task, uintptr_t from, void *to, size_t size)
 {
 	struct iovec local = {to, size}, remote = {(void *)from, size};
-	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+	ssize_t n = process_vm_readv(task, &local, 1, &remote, 1, 0);
 
 	if (n >= 0 && (size_t)n != size)
 		errno = EFAULT;
 	return n == (ssize_t)size;
 }
 
-static int peek_slot(const struct remote *remote, enum hak_note_slot slot,
-	void *to, size_t size)
+/* 1, or 0 with errno. */
+static int peek(struct remote *remote, uintptr_t from, void *to, size_t size)
 {
-	return peek(remote->pid, remote->slot[slot], to, size);
+	if (peek_once(remote->task, from, to, size))
+		return 1;
+	if (errno != ESRCH)
+		return 0;
+	if (find_task(remote))
+		return peek_once(remote->task, from, to, size);
+	errno = ESRCH;
+	return 0;
 }
 
-static size_t number(const struct remote *remote, enum hak_note_slot slot)
+static int peek_slot(struct remote *remote, enum hak_note_slot slot,
+	void *to, size_t size)
+{
+	return peek(remote, remote->slot[slot], to, size);
+}
+
+static size_t number(struct remote *remote, enum hak_note_slot slot)
 {
 	size_t n = 0;
 
@@ -99,7 +152,7 @@ static int find_note(struct remote *remote, uintptr_t start, size_t size)
 	_Alignas(Elf64_Nhdr) char notes[4096];
 	size_t at = 0;
 
-	if (size > sizeof notes || !peek(remote->pid, start, notes, size))
+	if (size > sizeof notes || !peek(remote, start, notes, size))
 		return 0;
 	while (at + sizeof(Elf64_Nhdr) <= size) {
 		const Elf64_Nhdr *head = (const void *)(notes + at);
@@ -119,13 +172,13 @@ static int find_in_image(struct remote *remote, uintptr_t start)
 	Elf64_Phdr row;
 	uintptr_t bias = 0;
 
-	if (!peek(remote->pid, start, &head, sizeof head) ||
+	if (!peek(remote, start, &head, sizeof head) ||
 		memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
 		head.e_phentsize != sizeof row || head.e_phnum > 64)
 		return 0;
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = 0; i < head.e_phnum; i++) {
-			if (!peek(remote->pid, start + head.e_phoff +
+			if (!peek(remote, start + head.e_phoff +
 					    (size_t)i * sizeof row,
 				    &row, sizeof row))
 				return 0;
@@ -141,7 +194,7 @@ static int find_in_image(struct remote *remote, uintptr_t start)
 }
 
 /* Of two copies the one that is in use. */
-static int is_used(const struct remote *remote)
+static int is_used(struct remote *remote)
 {
 	return remote->alike && number(remote, NOTE_leaf_bytes) != 0;
 }
@@ -169,7 +222,7 @@ static enum found search(struct remote *remote, FILE *maps)
 	return found;
 }
 
-static void check_layout(const struct remote *remote)
+static void check_layout(struct remote *remote)
 {
 	static const struct hak_layout own = HAK_LAYOUT;
 	struct hak_layout layout;
@@ -187,7 +240,7 @@ static void check_layout(const struct remote *remote)
 
 /* Figures are divided by it. The loader maps the file as a whole before it maps
  * the library's variables, and until then other bytes stand in their place. */
-static size_t page_size_of(const struct remote *remote)
+static size_t page_size_of(struct remote *remote)
 {
 	size_t size = number(remote, NOTE_page_size);
 
@@ -207,7 +260,8 @@ struct remote *hak_remote_open(pid_t pid)
 	enum found found;
 
 	remote->pid = pid;
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	find_task(remote);
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)remote->task);
 	maps = fopen(path, "re");
 	if (!maps || fscanf(maps, "%lx", &start) != 1)
 		hak_command_fail(STATUS_FAILED, "cannot read process %d: %s",
@@ -215,7 +269,7 @@ struct remote *hak_remote_open(pid_t pid)
 			!maps && errno == ENOENT ? "no such process"
 			: maps && !errno	 ? "it has no memory"
 						 : strerror(errno));
-	if (!peek(pid, start, &byte, 1) && errno == EPERM)
+	if (!peek(remote, start, &byte, 1) && errno == EPERM)
 		hak_command_fail(STATUS_FAILED,
 			"cannot read process %d: it is not yours to trace",
 			(int)pid);
@@ -227,7 +281,7 @@ struct remote *hak_remote_open(pid_t pid)
 			"process %d does not run on hakmem", (int)pid);
 	check_layout(remote);
 	remote->page_size = page_size_of(remote);
-	snprintf(path, sizeof path, "/proc/%d/pagemap", (int)pid);
+	snprintf(path, sizeof path, "/proc/%d/pagemap", (int)remote->task);
 	remote->pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	return remote;
 }
@@ -255,7 +309,7 @@ static int add_bin(struct remote *remote, unsigned shard, unsigned bin,
 	struct bin_slabs copy;
 
 	for (int i = 0; i < TRIES; i++) {
-		if (!peek(remote->pid, at, &copy, sizeof copy))
+		if (!peek(remote, at, &copy, sizeof copy))
 			return 0;
 		if (fits_together(&copy, bin)) {
 			hak_stats_add_bin(to, bin, &copy);
@@ -291,7 +345,7 @@ static int is_heap(const struct heap *heap)
 
 /* All heaps, linked as they should be; NULL when a thread came or went while
  * they were read. */
-static struct heap *read_heaps(const struct remote *remote, size_t *count)
+static struct heap *read_heaps(struct remote *remote, size_t *count)
 {
 	struct heap *heaps = NULL;
 	uintptr_t at = 0, before = 0;
@@ -302,7 +356,7 @@ static struct heap *read_heaps(const struct remote *remote, size_t *count)
 		if ((n & (n - 1)) == 0)
 			heaps = hak_lab_grow(
 				heaps, n ? 2 * n : 1, sizeof *heaps);
-		if (!peek(remote->pid, at, &heaps[n], sizeof *heaps) ||
+		if (!peek(remote, at, &heaps[n], sizeof *heaps) ||
 			(uintptr_t)heaps[n].prev != before ||
 			!is_heap(&heaps[n])) {
 			free(heaps);
@@ -343,20 +397,9 @@ static struct heap *take_heaps(struct remote *remote, size_t *count,
 
 /* A process has no more pages to look at than the kernel says, whatever its
  * books say: a wrong length must not keep us for hours. */
-static size_t address_space(const struct remote *remote)
+static size_t address_space(struct remote *remote)
 {
-	char path[64];
-	unsigned long pages = 0;
-	FILE *file;
-
-	snprintf(path, sizeof path, "/proc/%d/statm", (int)remote->pid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	if (fscanf(file, "%lu", &pages) != 1)
-		pages = 0;
-	fclose(file);
-	return pages * remote->page_size;
+	return pages_of(remote->task) * remote->page_size;
 }
 
 static size_t resident(struct remote *remote, uintptr_t start, size_t size)
@@ -390,7 +433,7 @@ static void add_arenas(struct remote *remote, struct hakmem_stats *to)
 
 	peek_slot(remote, NOTE_arenas, &at, sizeof at);
 	while (at != 0 && to->arenas < ARENAS_MOST &&
-		peek(remote->pid, at, &arena, sizeof arena) &&
+		peek(remote, at, &arena, sizeof arena) &&
 		arena.base == at && arena.granules <= 1024) {
 		to->arenas++;
 		to->arena_bytes += arena.granules * GRANULE;
@@ -413,7 +456,7 @@ static size_t mappings_resident(struct remote *remote)
 
 	peek_slot(remote, NOTE_meta_chunks, &at, sizeof at);
 	for (int n = 0; at != 0 && n < ARENAS_MOST; n++) {
-		if (!peek(remote->pid, at, chunk, sizeof chunk))
+		if (!peek(remote, at, chunk, sizeof chunk))
 			break;
 		for (size_t i = 0; i < HAK_META_SLABS; i++)
 			if (slab[i].state != SLAB_FREE)
@@ -427,7 +470,7 @@ static size_t mappings_resident(struct remote *remote)
 	return bytes;
 }
 
-static void add_faults(const struct remote *remote, struct hakmem_stats *to)
+static void add_faults(struct remote *remote, struct hakmem_stats *to)
 {
 	char path[64], line[1024], *rest;
 	unsigned long minor, major;
@@ -473,7 +516,7 @@ static void add_memory(struct remote *remote, struct hakmem_stats *to)
 
 /* The option table of this very command takes the values of the process; a
  * string of its own stays where it is. */
-static void take_options(const struct remote *remote)
+static void take_options(struct remote *remote)
 {
 	static char file[4096];
 	uintptr_t at;
@@ -483,10 +526,10 @@ static void take_options(const struct remote *remote)
 		hak_option_count());
 	at = (uintptr_t)hak_options.stats_file;
 	hak_options.stats_file = NULL;
-	if (at != 0 && peek(remote->pid, at, file, 1)) {
+	if (at != 0 && peek(remote, at, file, 1)) {
 		size_t n = 0;
 
-		while (n + 1 < sizeof file && peek(remote->pid, at + n,
+		while (n + 1 < sizeof file && peek(remote, at + n,
 				file + n, 1) && file[n] != '\0')
 			n++;
 		file[n] = '\0';
@@ -495,7 +538,7 @@ static void take_options(const struct remote *remote)
 }
 
 static void add_background(
-	const struct remote *remote, struct hak_snapshot *to)
+	struct remote *remote, struct hak_snapshot *to)
 {
 	struct hak_background copy = {0};
 
@@ -506,7 +549,7 @@ static void add_background(
 /* The address space that was found at first is no more: the process ended or
  * executes another program, at whose addresses anything may stand. A file of
  * /proc that is open stays with its address space. */
-static int is_gone(const struct remote *remote)
+static int is_gone(struct remote *remote)
 {
 	uint64_t page;
 	off_t at = (off_t)(remote->slot[NOTE_layout] / remote->page_size *
@@ -516,7 +559,7 @@ static int is_gone(const struct remote *remote)
 		pread(remote->pagemap, &page, sizeof page, at) == 0;
 }
 
-int hak_remote_has_ended(const struct remote *remote)
+int hak_remote_has_ended(struct remote *remote)
 {
 	char byte;
 

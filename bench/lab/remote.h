@@ -14,11 +14,11 @@ struct remote;
 struct remote *hak_remote_open(pid_t pid);
 /*
  * A snapshot with all rows, which the caller frees; NULL when the process has
- * ended or executes another program. Figures may be a moment apart; what does not fit together is read
- * again, or left out and counted. hak_options become those of the process.
+ * ended or executes another program. Figures may be a moment apart; what does not fit
+ * together is read again, or left out and counted. hak_options become those of the process.
  */
 struct hak_snapshot *hak_remote_take(struct remote *remote);
 /* Which of the two, after NULL. */
-int hak_remote_has_ended(const struct remote *remote);
+int hak_remote_has_ended(struct remote *remote);
 
 #endif

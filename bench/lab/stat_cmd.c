@@ -99,7 +99,7 @@ static void wait_for(double seconds)
 		;
 }
 
-static void fail_if_runs(const struct remote *remote, pid_t pid)
+static void fail_if_runs(struct remote *remote, pid_t pid)
 {
 	if (!hak_remote_has_ended(remote))
 		hak_command_fail(STATUS_FAILED,
