@@ -367,6 +367,10 @@ row "unknown option" 125 'bad option: --fast' --fast
 row "option without its argument" 125 'option needs an argument: --runs' --runs
 row "a library that is not there" 125 'B: library not found: /nonexistent.so' \
 	--a-lib glibc --b-lib /nonexistent.so -- true
+row "a library without a name" 125 'B: names no library' \
+	--a-lib glibc --b-lib= -- true
+row "what follows -- is the command" 127 'B: program not found: A=1' \
+	--a-lib glibc --b-lib hakmem -- A=1 true
 row "no library at all" 125 'plainfile: cannot be preloaded' \
 	--a true --b true --b-lib "$scratch/plainfile"
 row "a report that cannot be written" 125 'cannot write the report: /none/x' \

@@ -196,6 +196,8 @@ ok "hakmem bench refuses an unknown option" \
 	one_error 125 "$hakmem" bench --pair
 ok "hakmem bench refuses a library that is not there" \
 	one_error 125 "$hakmem" bench --lib="$scratch/absent.so" pair
+ok "hakmem bench refuses a library without a name" \
+	one_error 125 "$hakmem" bench --lib= pair
 ok "hakmem bench refuses an unknown variable" \
 	one_error 125 "$hakmem" bench HAKMEM_FROBS=1 pair
 

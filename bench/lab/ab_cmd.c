@@ -210,7 +210,7 @@ static void complete_sides(struct ab *ab, char **word, size_t words)
 				"and one after --: %s",
 				s->name, word[0]);
 		if (!s->argv)
-			hak_side_take_words(s, word, words);
+			hak_side_take_command(s, word, words);
 		if (!s->argv)
 			hak_command_fail(STATUS_FAILED, "no command to run: %s",
 				s->name);

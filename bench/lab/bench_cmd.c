@@ -256,6 +256,9 @@ static int take_options(int argc, char **argv)
 			hak_command_flush();
 			exit(EXIT_SUCCESS);
 		} else if (option == 'L') {
+			if (!*optarg)
+				hak_command_fail(STATUS_FAILED,
+					"--lib names no library");
 			request.library = optarg;
 		} else if (option == 't' || option == 'r') {
 			request.is_table = option == 't';

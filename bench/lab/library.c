@@ -93,6 +93,9 @@ static char *resolve(const struct side *s)
 
 	if (a && strcmp(a->name, "hakmem") == 0)
 		return NULL;
+	if (!*s->library)
+		hak_command_fail(
+			STATUS_FAILED, "%s: names no library", s->name);
 	/* a bare name would be looked up by the loader, a file is meant */
 	path = a ? hak_library_find(a) : realpath(s->library, NULL);
 	if (!path)

@@ -50,17 +50,22 @@ const char *hak_side_value(const struct side *s, const char *name)
 	return NULL;
 }
 
-void hak_side_take_words(struct side *s, char **word, size_t count)
+void hak_side_take_command(struct side *s, char **word, size_t count)
+{
+	if (count == 0)
+		return;
+	s->argv = hak_lab_alloc(count + 1, sizeof *s->argv);
+	for (size_t i = 0; i < count; i++)
+		s->argv[i] = hak_lab_copy(word[i]);
+}
+
+static void take_words(struct side *s, char **word, size_t count)
 {
 	size_t i = 0;
 
 	while (i < count && is_assignment(word[i]))
 		hak_side_assign(s, word[i++]);
-	if (i == count)
-		return;
-	s->argv = hak_lab_alloc(count - i + 1, sizeof *s->argv);
-	for (size_t n = 0; i < count; i++, n++)
-		s->argv[n] = hak_lab_copy(word[i]);
+	hak_side_take_command(s, word + i, count - i);
 }
 
 static const char *wrong_words(int code)
@@ -85,7 +90,7 @@ void hak_side_parse(struct side *s, const char *text)
 	if (code)
 		hak_command_fail(STATUS_FAILED, "bad command: %s: %s",
 			wrong_words(code), text);
-	hak_side_take_words(s, words.we_wordv, words.we_wordc);
+	take_words(s, words.we_wordv, words.we_wordc);
 	wordfree(&words);
 }
 

@@ -42,8 +42,8 @@ struct side {
 void hak_side_name(struct side *s, size_t index);
 /* NAME=VALUE ... program argument ..., quoted as for a shell */
 void hak_side_parse(struct side *s, const char *text);
-/* the same from words */
-void hak_side_take_words(struct side *s, char **word, size_t count);
+/* program argument ..., each word as it is */
+void hak_side_take_command(struct side *s, char **word, size_t count);
 void hak_side_assign(struct side *s, const char *assignment);
 /* the value its environment gives to a name, or NULL */
 const char *hak_side_value(const struct side *s, const char *name);

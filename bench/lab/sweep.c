@@ -76,7 +76,7 @@ static struct side *add_side(
 	struct side *side = hak_trial_add_side(t);
 
 	side->name = setting ? name_of(setting) : hak_lab_copy("default");
-	hak_side_take_words(side, s->word, s->words);
+	hak_side_take_command(side, s->word, s->words);
 	if (s->library)
 		side->library = hak_lab_copy(s->library);
 	hak_library_apply(side);

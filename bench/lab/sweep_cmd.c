@@ -165,7 +165,7 @@ static char *command_of(const struct sweep *s, const char *settings)
 	struct side side = {.name = NULL};
 	char *command, *line;
 
-	hak_side_take_words(&side, s->word, s->words);
+	hak_side_take_command(&side, s->word, s->words);
 	command = hak_side_text(&side);
 	line = hak_lab_print("hakmem run %s -- %s", settings, command);
 	free(command);
