@@ -29,13 +29,17 @@ static bool wants_page(const struct hak_record *record)
 	return record->size > L2_MAX && record->owner == NULL;
 }
 
+/* What must be behind a block: one page to guard, and one to end at. */
+static size_t tail_least(const struct hak_record *record)
+{
+	return wants_page(record) ? 2 * hak_page_size : GUARD_LEAST;
+}
+
 size_t hak_guard_room(const struct hak_record *record)
 {
-	size_t head = MAX(record->align, GUARD_LEAST), tail = GUARD_LEAST;
+	size_t head = MAX(record->align, GUARD_LEAST);
+	size_t tail = tail_least(record);
 
-	/* One page to guard, and one to end at. */
-	if (wants_page(record))
-		tail = 2 * hak_page_size;
 	if (record->size > PTRDIFF_MAX || record->align > PTRDIFF_MAX / 2 ||
 	    record->size > PTRDIFF_MAX - head - tail)
 		return SIZE_MAX;
@@ -117,7 +121,6 @@ static uintptr_t place(const struct hak_record *record)
 void hak_guard_new(struct hak_record *record, bool junk)
 {
 	record->block = place(record);
-	hak_guard_around(record);
 	if (junk)
 		fill(record->block, MIN(record->size, FILL_MOST), NEW_BYTE);
 }
@@ -139,6 +142,8 @@ void hak_guard_close(struct hak_record *record)
 	    page + hak_page_size <= record->raw + record->raw_size &&
 	    close_page(page))
 		record->page = page;
+	/* Not before: in the page itself it would cost memory. */
+	hak_guard_around(record);
 }
 
 bool hak_guard_any(void)
@@ -157,15 +162,22 @@ bool hak_guard_open(struct hak_record *record)
 	return true;
 }
 
-bool hak_guard_resize(struct hak_record *record, size_t size)
+/* It may always become shorter, and longer where its page goes along. */
+static bool has_room(const struct hak_record *record, size_t size)
 {
 	size_t room = record->raw + record->raw_size - record->block;
+	struct hak_record longer = { .size = size, .owner = record->owner };
+	size_t tail = tail_least(&longer);
 
-	if (size > room - GUARD_LEAST || !hak_guard_open(record))
+	return size <= record->size || (tail <= room && size <= room - tail);
+}
+
+bool hak_guard_resize(struct hak_record *record, size_t size)
+{
+	if (!has_room(record, size) || !hak_guard_open(record))
 		return false;
 	record->size = size;
 	hak_guard_close(record);
-	hak_guard_around(record);
 	return true;
 }
 

@@ -31,8 +31,9 @@ bool hak_guard_may_start(size_t offset, size_t raw_size);
 /* What the pools gave becomes a block: raw, raw_size, size, align and owner
  * are set.  junk: its contents need not stay as they are. */
 void hak_guard_new(struct hak_record *record, bool junk);
-/* Its guard page, closed, and opened again before raw goes back to the pools:
- * if the kernel will not, false, and raw must stay out. */
+/* Its guard page, closed, and the patterns up to that; and opened again before
+ * raw goes back to the pools: if the kernel will not, false, and raw must stay
+ * out. */
 void hak_guard_close(struct hak_record *record);
 bool hak_guard_open(struct hak_record *record);
 

@@ -11,6 +11,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "util.h"
 
@@ -124,6 +125,39 @@ static int resized_in_place(void)
 	free(p);
 	REQUIRE(same > 10, "in place only %zu times", same);
 	return 1;
+}
+
+/* By less than a page at a time, so that each end is tried that there is room
+ * for. */
+static int grown_bit_by_bit(void)
+{
+	size_t n = 2 * MIB;
+	unsigned char *p = malloc(n);
+
+	for (unsigned moved = 0, steps = 0; moved < 3; steps++) {
+		void *old = p;
+
+		REQUIRE(steps < 2000, "moved only %u times", moved);
+		n += page - 5;
+		p = realloc(p, n);
+		moved += p != old;
+		REQUIRE(is_guarded(p, n, 16, page), "at %zu", n);
+	}
+	free(p);
+	return 1;
+}
+
+/* A page is no memory until it is touched, and this one never is. */
+static int needs_no_memory(void *unused)
+{
+	unsigned char *p, is_in_memory = 1;
+
+	(void)unused;
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+	p = malloc(40 * MIB);
+	if (mincore(p + 40 * MIB, page, &is_in_memory))
+		return 2;
+	return is_in_memory & 1;
 }
 
 static size_t mappings(void)
@@ -337,10 +371,13 @@ int main(int argc, char **argv)
 		bail("no pipe");
 	pipe_out = ends_of_pipe[0];
 	pipe_in = ends_of_pipe[1];
-	plan(5 + (int)ARRAY_SIZE(ends));
+	plan(7 + (int)ARRAY_SIZE(ends));
 	ok(every_size_and_alignment(), "every size and alignment");
 	ok(used_again(), "the memory is used again");
 	ok(resized_in_place(), "the page goes along when a block grows");
+	ok(grown_bit_by_bit(), "as long as there is room for it");
+	ok(child_succeeds(needs_no_memory, NULL, 20, "memory"),
+		"the page needs no memory");
 	ok(child_succeeds(are_bounded, NULL, 60, "bounded"),
 		"no more pages than mappings allow");
 	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
