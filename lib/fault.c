@@ -6,7 +6,9 @@
  * a core file to show.
  *
  * It runs in the midst of whatever the program did, so it waits for a lock only
- * for a while.
+ * for a while.  And it runs on the stack that the program was on, of which it
+ * tells the frames: an alternate one may be too small for it, and what needs
+ * that, an overflow of the stack, is none of its business.
  */
 #define _GNU_SOURCE /* REG_RIP */
 
@@ -97,16 +99,26 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	errno = saved;
 }
 
+/* Unless the program has a handler, also one from just now. */
+static void handle(void)
+{
+	struct sigaction ours = { .sa_sigaction = on_fault,
+		.sa_flags = SA_SIGINFO };
+	struct sigaction old;
+
+	if (sigaction(SIGSEGV, NULL, &old) == 0 && old.sa_handler == SIG_DFL &&
+	    sigaction(SIGSEGV, &ours, &old) == 0 && old.sa_handler != SIG_DFL)
+		sigaction(SIGSEGV, &old, NULL);
+}
+
 void hak_fault_watch(void)
 {
 	static unsigned watching; /* relaxed */
-	struct sigaction ours = { .sa_sigaction = on_fault,
-		.sa_flags = SA_SIGINFO | SA_ONSTACK };
-	struct sigaction old;
+	int saved = errno;
 
 	if (LOAD_RELAXED(&watching) ||
 	    __atomic_exchange_n(&watching, 1, __ATOMIC_RELAXED))
 		return;
-	if (sigaction(SIGSEGV, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-		sigaction(SIGSEGV, &ours, NULL);
+	handle();
+	errno = saved;
 }

@@ -222,6 +222,25 @@ static int touches_in_thread(void *unused)
 	return 97;
 }
 
+/* The alternate stack is one on which nothing but the signal's frame fits. */
+static int touches_with_small_stack(void *unused)
+{
+#ifdef _SC_MINSIGSTKSZ
+	size_t least = (size_t)sysconf(_SC_MINSIGSTKSZ);
+#else
+	size_t least = MINSIGSTKSZ;
+#endif
+	size_t size = (least + page - 1) & -page;
+	char *stack = mmap(NULL, size + 16 * page, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack_t alternate = {.ss_sp = stack + 16 * page, .ss_size = least};
+
+	if (stack == MAP_FAILED || mprotect(stack, 16 * page, PROT_NONE) ||
+		sigaltstack(&alternate, NULL))
+		return 95;
+	return touches(unused);
+}
+
 static int touches_in_grandchild(void *unused)
 {
 	int status;
@@ -314,6 +333,8 @@ struct end {
 static const struct end ends[] = {
 	{"an access is told", touches, SIGABRT, 0, LINE},
 	{"in a thread", touches_in_thread, SIGABRT, 0, LINE},
+	{"with a small alternate stack", touches_with_small_stack, SIGABRT, 0,
+		LINE},
 	{"in a child", touches_in_grandchild, SIGABRT, 0, LINE},
 	{"the program's handler is called", touches_with_handler, 0, 42, ""},
 	{"and one that it has later", touches_with_later_handler, 0, 42, ""},
