@@ -79,6 +79,20 @@ class Library:
         index = pointer >> GRANULE_SHIFT & 0xffff
         return int(leaf["code"][index]), leaf["slab"][index]
 
+    def records(self):
+        """Checked mode's, of all blocks; none in other modes."""
+        shelves = self.get("hak_shelves")
+        first, last = shelves.type.range()
+        for shelf in (shelves[i] for i in range(first, last + 1)):
+            buckets = shelf["buckets"]
+            if int(buckets) == 0:
+                continue
+            for i in range(1 << int(shelf["bits"])):
+                record = buckets[i]
+                while int(record) != 0:
+                    yield record
+                    record = record["next"]
+
     def stack(self, heap, number):
         """Addresses of the free blocks in a thread's front of a bin."""
         cached = heap["bin"][number]
@@ -170,6 +184,25 @@ def show_span(library, slab, pointer):
         print("heap:   {:#x}".format(int(slab["owner"])))
 
 
+def show_checked(library, pointer):
+    """What the program has of the pools' block; false: nothing recorded."""
+    for record in library.records():
+        if not 0 <= pointer - int(record["raw"]) < int(record["raw_size"]):
+            continue
+        block, size = int(record["block"]), int(record["size"])
+        page = int(record["page"])
+        if page and page <= pointer < page + int(library.get("hak_page_size")):
+            place = "in its guard page"
+        elif block <= pointer < block + max(size, 1):
+            place = "in it"
+        else:
+            place = "outside it"
+        print("checked: {:#x}, {} bytes, {}, the pointer is {}".format(
+            block, size, "freed" if record["freed"] else "in use", place))
+        return True
+    return False
+
+
 class Hakmem(gdb.Command):
     """Look into the hakmem allocator: heap, block."""
 
@@ -190,9 +223,12 @@ class HakmemBlock(gdb.Command):
         pointer = int(gdb.parse_and_eval(argument))
         pointer &= (1 << 64) - 1
         library = Library()
+        checked = show_checked(library, pointer)
         code, slab = library.entry(pointer)
         if pointer >> 48 or code == 0 or int(slab) == 0:
-            print("{:#x}: no block of hakmem".format(pointer))
+            # Of a huge block the page map has the beginning only.
+            if not checked:
+                print("{:#x}: no block of hakmem".format(pointer))
         elif int(slab["bin"]) < library.codes["BINS"]:
             show_slab_block(library, slab, pointer)
         else:

@@ -67,6 +67,25 @@ else
 	fail "gdb wrote a core file"
 	tail -n 5 "$scratch/live" | sed 's/^/# /'
 fi
+gdb -nx -batch -ex 'set debuginfod enabled off' \
+	-ex 'set startup-with-shell off' -ex 'set environment HAKMEM_CHECK 1' \
+	-x "$top_srcdir/lib/hakmem-gdb.py" -ex run \
+	-ex 'echo ==live\n' -ex 'hakmem block tiny+5' \
+	-ex 'echo ==freed\n' -ex 'hakmem block freed' \
+	-ex 'echo ==before\n' -ex 'hakmem block l2-1' \
+	-ex 'echo ==page\n' -ex 'hakmem block l25+100000' \
+	-ex 'echo ==huge\n' -ex 'hakmem block huge+64*1024*1024' \
+	-ex 'echo ==foreign\n' -ex 'hakmem block foreign' \
+	"$scratch/program" >"$scratch/checked" 2>&1
+checked() { # section pattern
+	ok "checked mode: $1" has "$scratch/checked" "$1" "$2"
+}
+checked live '^checked: 0x[0-9a-f]+, 100 bytes, in use, the pointer is in it$'
+checked freed '^checked: 0x[0-9a-f]+, 100 bytes, freed, the pointer is in it$'
+checked before '^checked: .*, 5000 bytes, in use, the pointer is outside it$'
+checked page '^checked: .*, 100000 bytes, .*, the pointer is in its guard page$'
+checked huge '^checked: .*, 67108864 bytes, .* is in its guard page$'
+checked foreign ': no block of hakmem$'
 says() { # name pattern gdb's arguments
 	what=$1
 	pattern=$2
