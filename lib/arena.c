@@ -36,7 +36,7 @@
  * without one. */
 #define JUDGE_NET (MIB / GRANULE)
 #define JUDGE_GROSS (16 * MIB / GRANULE)
-#define CHURN_CREDIT_MAX (12 * MIB / GRANULE)
+#define CHURN_CREDIT_MAX (12 * MIB)
 
 struct arena {
 	uintptr_t base;
@@ -354,7 +354,7 @@ static bool claim(struct arena *arena, unsigned at, unsigned n)
 	add(&used_granules, n);
 	add(&dirty_granules, -(long)dirty);
 	note_moved(n);
-	churn_credit = MIN(churn_credit + dirty, CHURN_CREDIT_MAX);
+	churn_credit = MIN(churn_credit + dirty, CHURN_CREDIT_MAX / GRANULE);
 	return dirty == 0;
 }
 

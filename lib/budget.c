@@ -116,7 +116,9 @@ static size_t purge_excess(void)
 			return 0;
 		over_since_ms = 0;
 	}
-	bytes = hak_arena_purge(keep, true);
+	/* A bound that somebody set is held; churn makes it dear. */
+	bytes = hak_arena_purge(keep,
+		LOAD_RELAXED(&hak_options.retain) == SIZE_MAX);
 	if (bytes != 0)
 		hak_arena_release(false);
 	return bytes;

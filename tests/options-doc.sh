@@ -170,6 +170,7 @@ states cache_limits.c BATCH_MAX 'doubles up to'
 states cache_limits.c RING_BYTES 'L2 bin that a thread may cache, of at most'
 states cache_limits.c L25_RING_BYTES \
 	'L2.5 bin that a thread may cache, of at most'
+states arena.c CHURN_CREDIT_MAX 'again and again may keep up to'
 states bin_slabs.c MAPPINGS_MAX Beyond
 states guard.c GUARD_LEAST 'At least'
 states guard.c GUARD_MOST 'writes are seen up to'

@@ -15,6 +15,8 @@
 
 #include "util.h"
 
+int hakmem_option_set(const char *, const char *) __attribute__((weak));
+
 /* Pointers are kept in a mapping of their own, touched before all counting. */
 enum { MOST = 1000000, PAGE = 4096 };
 static void *block[MOST];
@@ -168,32 +170,43 @@ static int idles_within_bound(const struct load *load, int random, int keep)
 }
 
 static char *volatile large;
+static size_t large_size = 2 * MIB;
 
 static void take_and_free_large(void)
 {
-	large = malloc(2 * MIB);
+	large = malloc(large_size);
 	if (!large)
 		bail("no memory for a large block");
-	large[0] = 1;
+	memset(large, 1, large_size);
 	free(large);
+}
+
+/* HAKMEM_RETAIN in KiB; 0 is auto. */
+static long retain;
+
+static long bound_of(long live)
+{
+	long least = retain ? retain : 16384;
+
+	return live + (!retain && live / 8 > least ? live / 8 : least) + 4096;
 }
 
 /* The program may stop after any free: the bound holds all the way down, also
  * where large blocks come and go in between, one for so many MiB freed. */
-static int holds_all_the_way(size_t every)
+static int holds_all_the_way(size_t size, size_t every)
 {
-	const struct load load = {NULL, 8192, 8192, 192 << 20};
+	const struct load load = {NULL, size, size, 192 << 20};
 	long live, bound, rss;
 	int fine = 1;
 
 	take(&load, load.total);
 	shuffle();
-	for (size_t mib = 1; fine && taken > 128; mib++) {
-		give_back(taken - 128);
+	for (size_t mib = 1; fine && taken > MIB / size; mib++) {
+		give_back(taken - MIB / size);
 		if (every && mib % every == 0)
 			take_and_free_large();
-		live = (long)taken * 8;
-		bound = live + (live / 8 > 16384 ? live / 8 : 16384) + 4096;
+		live = (long)(taken * size / KIB);
+		bound = bound_of(live);
 		rss = rss_over_start();
 		fine = rss <= bound;
 		if (!fine)
@@ -300,6 +313,24 @@ static int new_process(void *seed)
 	return !idles_within_bound(&load, 1, 0);
 }
 
+/* A bound that was set is one, whatever the program has done before and takes
+ * again and again. */
+static int process_with_bound(void *seed)
+{
+	int fine = 1;
+
+	state = *(uint32_t *)seed;
+	start = rss_kib();
+	retain = 8 * 1024;
+	if (!hakmem_option_set || hakmem_option_set("HAKMEM_RETAIN", "8M"))
+		return 2;
+	for (large_size = 2 * MIB; large_size <= 8 * MIB; large_size *= 2)
+		for (size_t size = 8 * KIB; size <= MIB; size *= 8)
+			fine &= holds_all_the_way(size, 1) &&
+				holds_all_the_way(size, 5);
+	return !fine;
+}
+
 static int new_processes(uint32_t n)
 {
 	int good = 1;
@@ -313,24 +344,27 @@ int main(int argc, char **argv)
 {
 	(void)argc;
 	under_preload(argv);
-	plan(ARRAY_SIZE(loads) * 4 + 7);
+	plan(ARRAY_SIZE(loads) * 4 + 8);
 	state = test_seed();
 	memset(block, 1, sizeof block);
 	start = rss_kib();
-	if (preloaded)
+	if (preloaded) {
 		ok(new_processes(12),
 			"128 MiB of 100 to 1000 bytes: idle after random frees");
-	else
-		skip(1, "a promise of hakmem's only");
+		ok(child_succeeds(process_with_bound, &state, 60, "bound"),
+			"HAKMEM_RETAIN=8M: stopped anywhere");
+	} else {
+		skip(2, "a promise of hakmem's only");
+	}
 	ok(returns_while_active(4 * MIB, 4 * MIB), "4 MiB: RSS falls");
 	ok(returns_while_active(32, 370), "32 to 370 bytes: RSS falls");
 	if (!preloaded) {
 		skip(ARRAY_SIZE(loads) * 4 + 4, "a promise of hakmem's only");
 		return done();
 	}
-	ok(holds_all_the_way(0), "random frees, stopped anywhere");
-	ok(holds_all_the_way(1), "the same beside a large block a MiB");
-	ok(holds_all_the_way(24), "the same beside a large block in 24 MiB");
+	ok(holds_all_the_way(8 * KIB, 0), "random frees, stopped anywhere");
+	ok(holds_all_the_way(8 * KIB, 1), "the same beside a large block a MiB");
+	ok(holds_all_the_way(8 * KIB, 24), "the same beside a large block in 24 MiB");
 	for (size_t i = 0; i < ARRAY_SIZE(loads); i++)
 		idle_cases(&loads[i]);
 	ok(idle_threads_hold_little(), "%d idle threads hold little", THREADS);
