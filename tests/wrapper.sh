@@ -155,6 +155,13 @@ never" "completion: words, from the = on"
 	is "$(complete_it hakmem bench pa)" pair "completion: a workload"
 	is "$(complete_it hakmem stat HAKMEM_TH)$(complete_it hakmem ab HAKMEM_TH)" \
 		"" "completion: no variable where none is accepted"
+	for words in 'run --stats-file' 'run --lib' 'bench --lib' \
+		'ab --replay' 'sweep --html' 'sweep --runs'; do
+		# shellcheck disable=SC2086 # words
+		complete_it hakmem $words ''
+	done >"$scratch/arguments"
+	is "$(sort -u "$scratch/arguments" | head -n 3)" "" \
+		"completion: a file, or nothing, after an option with an argument"
 	complete_it hakmem stat '' >"$scratch/processes"
 	ok "completion: a process" grep -qx $$ "$scratch/processes"
 	is "$(complete_it hakmem run --lib /x HAKMEM_THP = never hakmem |
