@@ -210,6 +210,17 @@ class Hakmem(gdb.Command):
         super().__init__("hakmem", gdb.COMMAND_DATA, gdb.COMPLETE_NONE, True)
 
 
+def pointer_of(argument):
+    try:
+        value = gdb.parse_and_eval(argument)
+    except gdb.error as error:
+        raise gdb.GdbError("hakmem: block: " + str(error))
+    try:
+        return int(value) & ((1 << 64) - 1)
+    except gdb.error:
+        raise gdb.GdbError("hakmem: block: not a pointer: " + argument)
+
+
 class HakmemBlock(gdb.Command):
     """hakmem block PTR: pool, bin, state and shard of the block at PTR."""
 
@@ -219,9 +230,8 @@ class HakmemBlock(gdb.Command):
 
     def invoke(self, argument, _):
         if not argument:
-            raise gdb.GdbError("hakmem block: a pointer is needed")
-        pointer = int(gdb.parse_and_eval(argument))
-        pointer &= (1 << 64) - 1
+            raise gdb.GdbError("hakmem: block: a pointer is needed")
+        pointer = pointer_of(argument)
         library = Library()
         checked = show_checked(library, pointer)
         code, slab = library.entry(pointer)
@@ -285,6 +295,8 @@ class HakmemHeap(gdb.Command):
         super().__init__("hakmem heap", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
 
     def invoke(self, argument, _):
+        if argument:
+            raise gdb.GdbError("hakmem: heap: takes no argument")
         library = Library()
         show_threads(library)
         print()

@@ -95,6 +95,11 @@ says() { # name pattern gdb's arguments
 		-x "$top_srcdir/lib/hakmem-gdb.py" "$@" >"$scratch/none" 2>&1
 	ok "$what it says so" grep -q "^hakmem: $pattern" "$scratch/none"
 }
+says "of a pointer that is none" 'block: No symbol "nothing" in' \
+	-ex 'hakmem block nothing' "$scratch/program"
+says "of a function" 'block: not a pointer: main$' \
+	-ex 'hakmem block main' "$scratch/program"
+says "of what heap is not told" 'heap: takes no argument$' -ex 'hakmem heap 1'
 says "without hakmem" 'not in this process' \
 	-ex starti -ex 'hakmem heap' /bin/true
 says "without a process" 'no process' -ex 'hakmem heap'
