@@ -170,14 +170,14 @@ static int idles_within_bound(const struct load *load, int random, int keep)
 }
 
 static char *volatile large;
-static size_t large_size = 2 * MIB;
+static size_t large_size = 2 * MIB, large_touched = 1;
 
 static void take_and_free_large(void)
 {
 	large = malloc(large_size);
 	if (!large)
 		bail("no memory for a large block");
-	memset(large, 1, large_size);
+	memset(large, 1, large_touched);
 	free(large);
 }
 
@@ -324,10 +324,12 @@ static int process_with_bound(void *seed)
 	retain = 8 * 1024;
 	if (!hakmem_option_set || hakmem_option_set("HAKMEM_RETAIN", "8M"))
 		return 2;
-	for (large_size = 2 * MIB; large_size <= 8 * MIB; large_size *= 2)
+	for (; large_size <= 8 * MIB; large_size *= 2) {
+		large_touched = large_size;
 		for (size_t size = 8 * KIB; size <= MIB; size *= 8)
 			fine &= holds_all_the_way(size, 1) &&
 				holds_all_the_way(size, 5);
+	}
 	return !fine;
 }
 
