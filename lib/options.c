@@ -216,7 +216,7 @@ int hak_option_parse(const struct hak_option *option, const char *text,
 	*value = (struct hak_option_value){0};
 	if (option->kind == HAK_OPTION_PATH) {
 		value->path = text;
-		return *text != '\0';
+		return *text != '\0' && strlen(text) < sizeof(paths);
 	}
 	if (has_auto(option) && equal(text, "auto")) {
 		value->number = option->fallback;

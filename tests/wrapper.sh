@@ -78,6 +78,9 @@ refuses 125 "run: HAKMEM_THP: bad value 'x' (auto, always or never expected)" \
 	run HAKMEM_THP=x touch "$scratch/ran"
 refuses 125 "run: HAKMEM_STATS: bad value 'xml' (0, 1 or json expected)" \
 	run --stats=xml touch "$scratch/ran"
+with=HAKMEM_STATS_FILE=$(printf '%04096d' 0)
+refuses 125 "run: HAKMEM_STATS_FILE: bad value '$(printf '%064d' 0)' (a file name expected)" \
+	run touch "$scratch/ran"
 with=HAKMEM_WRONG=1
 refuses 125 \
 	"run: unknown variable: HAKMEM_WRONG (the nearest is $("$hakmem" \
