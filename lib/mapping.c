@@ -55,21 +55,28 @@ static bool add_chunk(void)
 	return true;
 }
 
+/* With the promise that what it will describe can be given back. */
 static struct slab *take_descriptor(void)
 {
 	struct slab *slab = NULL;
 
+	if (!hak_os_promise())
+		return NULL;
 	hak_lock(&hak_meta_lock);
 	if (free_slabs != NULL || add_chunk()) {
 		slab = free_slabs;
 		free_slabs = slab->next;
 	}
 	hak_unlock(&hak_meta_lock);
+	if (slab == NULL)
+		hak_os_discard_promised(NULL, 0);
 	return slab;
 }
 
-static void put_descriptor(struct slab *slab)
+/* And what it described, if it did. */
+static void put_descriptor(struct slab *slab, void *start, size_t size)
 {
+	hak_os_discard_promised(start, size);
 	hak_lock(&hak_meta_lock);
 	slab->state = SLAB_FREE;
 	slab->next = free_slabs;
@@ -141,15 +148,13 @@ struct slab *hak_mapping_take(size_t size, size_t align, unsigned code,
 	if (slab == NULL)
 		return NULL;
 	if (!hak_limit_admits(size, &claim)) {
-		put_descriptor(slab);
+		put_descriptor(slab, NULL, 0);
 		return NULL;
 	}
 	room = is_slab ? size : extent(0, size);
 	start = hak_os_map(room, MAX(align, GRANULE));
 	if (start == NULL || !hak_page_map_cover((uintptr_t)start, size)) {
-		if (start != NULL)
-			hak_os_discard(start, room);
-		put_descriptor(slab);
+		put_descriptor(slab, start, start != NULL ? room : 0);
 		hak_limit_settle(claim);
 		return NULL;
 	}
@@ -171,8 +176,7 @@ void hak_mapping_put(struct slab *slab)
 	size_t bytes = bytes_of(slab);
 
 	publish(slab, 0, false);
-	hak_os_discard_block(start, MAX(bytes, slab->room));
-	put_descriptor(slab);
+	put_descriptor(slab, start, MAX(bytes, slab->room));
 }
 
 /* Room for a block that has outgrown its place: a half more than it needs, so
@@ -307,7 +311,7 @@ undo:
 	if (target != NULL)
 		hak_os_discard(target + gone, room - gone);
 	if (slab != NULL)
-		put_descriptor(slab);
+		put_descriptor(slab, NULL, 0);
 	return NULL;
 }
 

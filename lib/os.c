@@ -82,9 +82,10 @@ bool hak_os_unmap(void *start, size_t size)
 /*
  * Ranges that the kernel would not take back; start 0 is a free place.  A
  * process at its limit of mappings cannot give up the middle of one, so no two
- * of them touch: what has become an end can be given up.  The first page of
- * notes is always there; others come from the kernel or, when that gives
- * nothing either, are the first page of what is owed, and stay.
+ * of them touch: what has become an end can be given up.  Notes are no part of
+ * what is owed: the program may have forbidden writing there, or do it still.
+ *
+ * I3  There are as many free places as were promised, at least.
  */
 struct owed {
 	uintptr_t start;
@@ -98,11 +99,14 @@ struct owed_page {
 	struct owed range[OWED_PLACES];
 };
 
+/* The first page is always there; the others stay. */
 static struct owed_page owed_pages;
+static size_t owed_places = OWED_PLACES;
+static size_t owed_promised;
 /* How many: read relaxed, by who has just given something back. */
-static unsigned owed_count;
+static size_t owed_count;
 /* How many were offered again before the kernel refused one. */
-static unsigned owed_offered;
+static size_t owed_offered;
 
 struct hak_lock hak_owed_lock = HAK_LOCK_INIT(RANK_OWED);
 
@@ -137,46 +141,73 @@ static struct owed *join(struct owed *range)
 	return place;
 }
 
-/* A page for notes; out of the range if it must be and can be. */
-static struct owed *add_places(struct owed *range, bool writable)
+static bool add_places(void)
 {
 	struct owed_page *page = map_anywhere(hak_page_size,
 		PROT_READ | PROT_WRITE);
 
-	if (page == NULL && !writable)
-		return NULL;
-	if (page == NULL) {
-		page = (struct owed_page *)range->start;
-		__builtin_memset(page, 0, sizeof *page);
-		range->start += hak_page_size;
-		range->size -= hak_page_size;
-	}
+	if (page == NULL)
+		return false;
 	page->next = owed_pages.next;
 	owed_pages.next = page;
-	return &page->range[0];
+	owed_places += OWED_PLACES;
+	return true;
 }
 
-static void owe(void *start, size_t size, bool writable)
+/* Whether there is a place that was not promised. */
+static bool has_place(void)
 {
-	struct owed range = { (uintptr_t)start, size }, *place;
+	return owed_count + owed_promised < owed_places || add_places();
+}
+
+bool hak_os_promise(void)
+{
+	bool ok;
+
+	hak_lock(&hak_owed_lock);
+	ok = has_place();
+	owed_promised += ok;
+	hak_unlock(&hak_owed_lock);
+	return ok;
+}
+
+/* True when it is gone nevertheless: a neighbour that waits for its turn may
+ * have become an end, which makes one of both. */
+static bool note(struct owed range)
+{
+	size_t size = range.size;
+	struct owed *place = join(&range);
+
+	if (range.size != size && hak_os_unmap((void *)range.start, range.size))
+		return true;
+	if (!has_place())
+		return false;
+	/* All were taken: the page is a new one. */
+	if (place == NULL)
+		place = &owed_pages.next->range[0];
+	*place = range;
+	STORE_RELAXED(&owed_count, owed_count + 1);
+	return false;
+}
+
+static void owe(void *start, size_t size, unsigned promised)
+{
+	bool gone;
 
 	hak_os_purge(start, size);
 	hak_lock(&hak_owed_lock);
-	place = join(&range);
-	if (place == NULL)
-		place = add_places(&range, writable);
-	if (place != NULL && range.size != 0) {
-		*place = range;
-		STORE_RELAXED(&owed_count, owed_count + 1);
-	}
+	owed_promised -= promised;
+	gone = note((struct owed){ (uintptr_t)start, size });
 	hak_unlock(&hak_owed_lock);
+	if (gone)
+		hak_os_settle();
 }
 
 /* Until one is refused: each such call is in vain, and next time it is the turn
  * of those behind it. */
-static bool offer_after(unsigned skipped)
+static bool offer_after(size_t skipped)
 {
-	unsigned n = 0;
+	size_t n = 0;
 
 	for (struct owed_page *page = &owed_pages; page != NULL;
 	     page = page->next)
@@ -205,24 +236,26 @@ void hak_os_settle(void)
 	hak_unlock(&hak_owed_lock);
 }
 
-static void discard(void *start, size_t size, bool writable)
+void hak_os_discard(void *start, size_t size)
 {
 	if (size == 0)
 		return;
 	if (hak_os_unmap(start, size))
 		hak_os_settle();
 	else
-		owe(start, size, writable);
+		owe(start, size, 0);
 }
 
-void hak_os_discard(void *start, size_t size)
+void hak_os_discard_promised(void *start, size_t size)
 {
-	discard(start, size, false);
-}
-
-void hak_os_discard_block(void *start, size_t size)
-{
-	discard(start, size, true);
+	if (size != 0 && !hak_os_unmap(start, size)) {
+		owe(start, size, 1);
+		return;
+	}
+	hak_lock(&hak_owed_lock);
+	owed_promised--;
+	hak_unlock(&hak_owed_lock);
+	hak_os_settle();
 }
 
 /* Over-reserve and trim: only where the first try is not aligned by luck. */

@@ -27,10 +27,13 @@ void *hak_os_map(size_t size, size_t align);
 /* False when the kernel keeps the range, as at the limit of mappings. */
 bool hak_os_unmap(void *start, size_t size);
 /* The same for ranges that nobody wants any more: what the kernel will not
- * take now loses its pages, and is offered again later. */
+ * take now loses its pages, and is offered again later.  If that cannot be
+ * noted either the addresses are lost. */
 void hak_os_discard(void *start, size_t size);
-/* The same of one whose first page can be written. */
-void hak_os_discard_block(void *start, size_t size);
+/* That one range more can be noted; false without memory. */
+bool hak_os_promise(void);
+/* Discard the range that this was promised for; none if size is 0. */
+void hak_os_discard_promised(void *start, size_t size);
 /* Offer again what is owed. */
 void hak_os_settle(void);
 extern struct hak_lock hak_owed_lock;

@@ -28,6 +28,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
@@ -343,10 +344,15 @@ static void run(void)
 /* More ranges than anybody reckons with that the kernel will not take. */
 enum { MANY = 600 };
 
+/* Read-only, as a program may make them: who frees a block does not write it,
+ * but in checked mode. */
 static void take_many(void **many)
 {
-	for (unsigned i = 0; i < MANY; i++)
+	for (unsigned i = 0; i < MANY; i++) {
 		got(many[i] = hakmem_malloc((size_t)33 << 20));
+		if (!CHECKED && many[i] && mprotect(many[i], 4096, PROT_READ))
+			bail("mprotect failed");
+	}
 }
 
 static void free_many(void **many)
