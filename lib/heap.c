@@ -56,7 +56,7 @@ static struct heap *new_heap(void)
 	return heap;
 }
 
-static void heap_exit(void *arg);
+static void heap_exit(void *unused);
 
 /* A heap that nobody would end must not come to be: such a thread does with
  * the locked heap.  Under hak_registry_lock. */
@@ -93,7 +93,7 @@ static HAK_COLD struct heap *heap_birth(void)
 	HAK_PROBE(heap_birth, heap, heap->thread);
 	/* May allocate, and finds the heap in place. */
 	if (pthread_setspecific(exit_key, heap) != 0) {
-		heap_exit(heap);
+		heap_exit(NULL);
 		hak_heap = hak_heap_unborn(0);
 		heap = NULL;
 	}
@@ -106,10 +106,16 @@ static HAK_COLD struct heap *heap_birth(void)
 	return heap;
 }
 
-static void heap_exit(void *arg)
+/* By the thread's own word, not by the key's value: a C library in another
+ * namespace of the loader has keys of its own, but the values of both stand in
+ * one place, and another copy's heap may have come there. */
+static void heap_exit(void *unused)
 {
-	struct heap *heap = arg;
+	struct heap *heap = hak_heap;
 
+	(void)unused;
+	if (hak_heap_is_constant(heap))
+		return;
 	hak_heap = hak_heap_dead();
 	hak_background_note_exit(heap->thread);
 	HAK_PROBE(heap_exit, heap, heap->thread);

@@ -117,20 +117,27 @@ static int child_works(const char *path, const char *prefix, int mode)
 	return child_succeeds(visiting_child, &visit, 30, path);
 }
 
-/* Two copies that know nothing of each other, in namespaces of their own, and
- * threads that use both by turns. */
+/* Copies that know nothing of each other, two of them in namespaces of their own
+ * with a C library each, and threads that use all of them by turns: what those
+ * libraries keep for a thread stands in one place. */
 struct copies {
 	struct family family[2];
 	int good;
 };
 
-static void *uses_both(void *arg)
+static void *uses_all(void *arg)
 {
 	struct copies *copies = arg;
+	void *mine[300];
 
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 20; i++) {
+		for (int k = 0; k < 300; k++)
+			mine[k] = malloc(16 + (size_t)k * 7);
 		if (!family_works(&copies->family[i % 2]))
 			return NULL;
+		for (int k = 0; k < 300; k++)
+			free(mine[k]);
+	}
 	return copies;
 }
 
@@ -150,15 +157,25 @@ static int two_namespaces(void *arg)
 	}
 	if (copies.family[0].malloc == copies.family[1].malloc)
 		return 2;
-	for (int i = 0; i < 3; i++)
-		pthread_create(&thread[i], NULL, uses_both, &copies);
-	for (int i = 0; i < 3; i++) {
-		pthread_join(thread[i], &result);
-		if (!result)
-			return 3;
+	for (int round = 0; round < 5; round++) {
+		for (int i = 0; i < 3; i++)
+			pthread_create(&thread[i], NULL, uses_all, &copies);
+		for (int i = 0; i < 3; i++) {
+			pthread_join(thread[i], &result);
+			if (!result)
+				return 3;
+		}
 	}
 	dlclose(handle[0]);
 	return !family_works(&copies.family[1]);
+}
+
+/* The same with a third copy, which the program's own malloc is of. */
+static int start_preloaded(void *linked)
+{
+	setenv("LD_PRELOAD", getenv("TEST_PRELOAD"), 1);
+	execl("/proc/self/exe", "dlopen-late", linked, (char *)NULL);
+	return 98;
 }
 
 /* The other library stands beside the one that is preloaded elsewhere. */
@@ -172,17 +189,19 @@ static void path_of_libhakmem(char *path, size_t room, const char *preload)
 		memmove(at, at + 8, strlen(at + 8) + 1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const char *preload = getenv("TEST_PRELOAD");
 	char linked[4096];
 
+	if (argc > 1)
+		return two_namespaces(argv[1]);
 	if (UNDER_SANITIZER)
 		skip_all("a sanitizer brings its own malloc");
 	if (!preload || !*preload || !strcmp(preload, "none"))
 		skip_all("no library was named or built");
 	path_of_libhakmem(linked, sizeof linked, preload);
-	plan(6);
+	plan(7);
 	ok(child_works(linked, "hakmem_", RTLD_NOW | RTLD_LOCAL),
 		"libhakmem opened late");
 	ok(child_works(linked, "hakmem_", RTLD_NOW | RTLD_DEEPBIND),
@@ -194,5 +213,7 @@ int main(void)
 		"and visible to all");
 	ok(child_succeeds(two_namespaces, linked, 30, linked),
 		"two copies in namespaces of their own");
+	ok(child_succeeds(start_preloaded, linked, 30, linked),
+		"and beside one that was preloaded");
 	return done();
 }
