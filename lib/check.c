@@ -54,34 +54,10 @@ bool hak_check_decide(void)
 
 /* --- what a pointer is --- */
 
-struct search {
-	uintptr_t address;
-	struct hak_record found;
-};
-
-static bool is_in(struct hak_shelf *shelf, struct hak_record *record,
-	void *arg)
+/* The block need not start there. */
+static bool is_in(const struct hak_record *record, uintptr_t address)
 {
-	struct search *search = arg;
-
-	(void)shelf;
-	if (search->address - record->raw >= record->raw_size)
-		return true;
-	search->found = *record;
-	return false;
-}
-
-/* The block, live or freed, that an address is in: it need not be its start,
- * so all are looked at. */
-static void search(struct search *search)
-{
-	for (unsigned i = 0; i < SHELVES && search->found.block == 0; i++) {
-		struct hak_shelf *shelf = &hak_shelves[i];
-
-		hak_lock(&shelf->lock);
-		hak_records_visit(shelf, is_in, search);
-		hak_unlock(&shelf->lock);
-	}
+	return address - record->raw < record->raw_size;
 }
 
 /* Where a block of a slab would start, that is of no special alignment, but is
@@ -104,15 +80,14 @@ static bool was_block(uintptr_t address)
 static HAK_COLD void complain(const char *function, const void *pointer,
 	const char *freed, struct hak_caller caller)
 {
-	struct search at = { .address = (uintptr_t)pointer };
+	uintptr_t at = (uintptr_t)pointer;
 	struct hak_finding finding = { .function = function,
 		.what = "invalid pointer", .pointer = pointer,
 		.caller = hak_heap_origin(caller) };
 
-	search(&at);
-	finding.record = at.found;
-	if (at.found.block != 0 ? at.found.block == at.address &&
-			at.found.freed : was_block(at.address))
+	finding.record = hak_records_search(is_in, at, false);
+	if (finding.record.block != 0 ? finding.record.block == at &&
+			finding.record.freed : was_block(at))
 		finding.what = freed;
 	hak_report(&finding);
 }

@@ -22,35 +22,6 @@
 #include <signal.h>
 #include <ucontext.h>
 
-struct search {
-	uintptr_t address;
-	struct hak_record found;
-};
-
-static bool is_elsewhere(struct hak_shelf *shelf, struct hak_record *record,
-	void *arg)
-{
-	struct search *search = arg;
-
-	(void)shelf;
-	if (!hak_guard_is_page_of(record, search->address))
-		return true;
-	search->found = *record;
-	return false;
-}
-
-static void search(struct search *search)
-{
-	for (unsigned i = 0; i < SHELVES && search->found.block == 0; i++) {
-		struct hak_shelf *shelf = &hak_shelves[i];
-
-		if (!hak_lock_patiently(&shelf->lock))
-			continue;
-		hak_records_visit(shelf, is_elsewhere, search);
-		hak_unlock(&shelf->lock);
-	}
-}
-
 /* The instruction that did it, as a call whose return address is behind it. */
 static struct hak_caller culprit(const ucontext_t *context)
 {
@@ -72,15 +43,14 @@ static struct hak_caller culprit(const ucontext_t *context)
 
 static void tell(const siginfo_t *info, const ucontext_t *context)
 {
-	struct search at = { .address = (uintptr_t)info->si_addr };
 	struct hak_finding finding = { .function = "check",
 		.what = "access past the end", .pointer = info->si_addr,
 		.by = "accessed by:" };
 
-	search(&at);
-	if (at.found.block == 0)
+	finding.record = hak_records_search(hak_guard_is_page_of,
+		(uintptr_t)info->si_addr, true);
+	if (finding.record.block == 0)
 		return;
-	finding.record = at.found;
 	finding.caller = hak_heap_origin(culprit(context));
 	hak_report(&finding);
 }

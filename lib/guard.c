@@ -151,6 +151,11 @@ bool hak_guard_any(void)
 	return LOAD_RELAXED(&pages) != 0;
 }
 
+bool hak_guard_is_page_of(const struct hak_record *record, uintptr_t address)
+{
+	return record->page != 0 && address - record->page < hak_page_size;
+}
+
 bool hak_guard_open(struct hak_record *record)
 {
 	if (record->page == 0)

@@ -39,12 +39,7 @@ bool hak_guard_open(struct hak_record *record);
 
 /* Whether one is closed. */
 bool hak_guard_any(void);
-HAK_INLINE bool hak_guard_is_page_of(const struct hak_record *record,
-	uintptr_t address)
-{
-	return record->page != 0 &&
-		address - record->page < hak_page_size;
-}
+bool hak_guard_is_page_of(const struct hak_record *record, uintptr_t address);
 
 /* Another size where it is; false, and nothing happened, where that cannot be. */
 bool hak_guard_resize(struct hak_record *record, size_t size);

@@ -8,7 +8,8 @@
  *     against HAKMEM_LIMIT; an empty chunk of records goes back, unless it is
  *     the only one of its shelf that has a free record.
  *
- * Callers hold the shelf's lock.  The arena's may be taken under it.
+ * Callers hold the shelf's lock, but for hak_records_search().  The arena's may
+ * be taken under it.
  */
 #include "records.h"
 
@@ -292,6 +293,43 @@ void hak_records_visit(struct hak_shelf *shelf,
 				return;
 		}
 	}
+}
+
+struct search {
+	bool (*is_it)(const struct hak_record *, uintptr_t);
+	uintptr_t address;
+	struct hak_record found;
+};
+
+static bool is_another(struct hak_shelf *shelf, struct hak_record *record,
+	void *arg)
+{
+	struct search *search = arg;
+
+	(void)shelf;
+	if (!search->is_it(record, search->address))
+		return true;
+	search->found = *record;
+	return false;
+}
+
+struct hak_record hak_records_search(
+	bool (*is_it)(const struct hak_record *, uintptr_t),
+	uintptr_t address, bool patiently)
+{
+	struct search search = { .is_it = is_it, .address = address };
+
+	for (unsigned i = 0; i < SHELVES && search.found.block == 0; i++) {
+		struct hak_shelf *shelf = &hak_shelves[i];
+
+		if (!patiently)
+			hak_lock(&shelf->lock);
+		else if (!hak_lock_patiently(&shelf->lock))
+			continue;
+		hak_records_visit(shelf, is_another, &search);
+		hak_unlock(&shelf->lock);
+	}
+	return search.found;
 }
 
 static bool drop_if_owned(struct hak_shelf *shelf, struct hak_record *record,

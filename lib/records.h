@@ -89,6 +89,12 @@ void hak_records_visit(struct hak_shelf *shelf,
 	bool (*visit)(struct hak_shelf *, struct hak_record *, void *),
 	void *arg);
 
+/* A copy of the record, of any shelf, that is the address's; its block is 0
+ * where none is.  patiently: passing over shelves whose lock is not to be had. */
+struct hak_record hak_records_search(
+	bool (*is_it)(const struct hak_record *, uintptr_t address),
+	uintptr_t address, bool patiently);
+
 /* Granules that records and tables stand in, in bytes; relaxed. */
 size_t hak_records_bytes(void);
 
